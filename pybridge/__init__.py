@@ -1,0 +1,2 @@
+"""pybridge."""
+from pybridge._version import __version__

@@ -1,0 +1,156 @@
+"""Checks of tables and columns, each with the same structured error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge.errors import InputError
+
+_SHOWN = 5
+
+
+def listed(values: Iterable[Any], *, most: int = _SHOWN) -> str:
+    """The first few values as text, with the count of the rest."""
+    items = list(values)
+    text = ", ".join(str(item) for item in items[:most])
+    return text if len(items) <= most else f"{text} and {len(items) - most} more"
+
+
+def need_frame(field: str, table: Any) -> pd.DataFrame:
+    """A pandas table with at least one row and unique column names."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(
+            f"{field} must be a pandas DataFrame",
+            code="not_a_table",
+            field=field,
+            expected="pandas.DataFrame",
+            got=type(table).__name__,
+            hint="Read files with pandas.read_csv, or pass the path to the command line.",
+        )
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()].unique()
+        raise InputError(
+            f"{field} has columns of the same name: {listed(twice)}",
+            code="duplicate_column",
+            field=field,
+            expected="unique column names",
+            got=listed(twice),
+        )
+    if len(table) == 0:
+        raise InputError(
+            f"{field} has no rows", code="empty_table", field=field, expected="rows", got="0 rows"
+        )
+    return table
+
+
+def need_columns(table: pd.DataFrame, names: Iterable[str], *, field: str) -> None:
+    """Raise InputError naming the columns that are not there, and the nearest ones that are."""
+    there = [str(name) for name in table.columns]
+    for name in names:
+        if name in table.columns:
+            continue
+        near = difflib.get_close_matches(str(name), there, n=3, cutoff=0.5)
+        raise InputError(
+            f"there is no column {name!r}",
+            code="missing_column",
+            field=field,
+            expected=f"a column named {name!r}",
+            got=f"columns {listed(there, most=12)}",
+            hint=f"Nearest: {', '.join(near)}." if near else None,
+        )
+
+
+def numeric_column(
+    table: pd.DataFrame, name: str, *, field: str, missing: bool = False
+) -> np.ndarray:
+    """A column as float64, in row order; text, and missing values unless allowed, are refused.
+
+    Infinite values are always refused: no estimator here has a use for them.
+    """
+    need_columns(table, [name], field=field)
+    column = table[name]
+    numeric = pd.api.types.is_numeric_dtype(column.dtype)
+    if pd.api.types.is_complex_dtype(column.dtype) or not numeric:
+        raise InputError(
+            f"the column {name!r} is not numeric",
+            code="not_numeric",
+            field=field,
+            expected="numbers (or true and false)",
+            got=f"dtype {column.dtype}, first values {listed(column.head(3).tolist())}",
+            hint=_text_hint(column),
+        )
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not missing and np.isnan(values).any():
+        rows = np.flatnonzero(np.isnan(values))
+        raise InputError(
+            f"the column {name!r} has {rows.size} missing values",
+            code="missing_values",
+            field=field,
+            expected="a number in every row",
+            got=f"missing in rows {listed(rows)} (counted from 0)",
+        )
+    if np.isinf(values).any():
+        rows = np.flatnonzero(np.isinf(values))
+        raise InputError(
+            f"the column {name!r} has infinite values",
+            code="infinite_values",
+            field=field,
+            expected="finite numbers",
+            got=f"infinite in rows {listed(rows)} (counted from 0)",
+        )
+    return values
+
+
+def _text_hint(column: pd.Series) -> str | None:
+    converted = pd.to_numeric(column, errors="coerce")
+    bad = column[converted.isna() & column.notna()]
+    if 0 < len(bad) < len(column):
+        return f"Not numbers: {listed(bad.unique())}."
+    return None
+
+
+def key_column(table: pd.DataFrame, name: str, *, field: str) -> pd.Series:
+    """A column of labels without missing values (domains, levels, strata, primary units)."""
+    need_columns(table, [name], field=field)
+    column = table[name]
+    absent = column.isna()
+    if absent.any():
+        rows = np.flatnonzero(absent.to_numpy())
+        raise InputError(
+            f"the column {name!r} has {rows.size} missing labels",
+            code="missing_values",
+            field=field,
+            expected="a label in every row",
+            got=f"missing in rows {listed(rows)} (counted from 0)",
+        )
+    return column
+
+
+def name_list(field: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Column names as a tuple: one name, several, or none; each once."""
+    if value is None:
+        return ()
+    names = (value,) if isinstance(value, str) else tuple(value)
+    bad = [name for name in names if not isinstance(name, str) or not name]
+    if bad:
+        raise InputError(
+            f"{field} must be names of columns",
+            code="bad_name",
+            field=field,
+            expected="text",
+            got=listed(bad),
+        )
+    if len(set(names)) != len(names):
+        raise InputError(
+            f"{field} names a column twice",
+            code="duplicate_name",
+            field=field,
+            expected="each column once",
+            got=listed(names),
+        )
+    return names
