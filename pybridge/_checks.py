@@ -154,3 +154,56 @@ def name_list(field: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
             got=listed(names),
         )
     return names
+
+
+def collinear_columns(
+    matrix: np.ndarray, *, names: Sequence[str] | None = None, field: str = "covariates"
+) -> None:
+    """Raise InputError naming the columns that the columns before them determine.
+
+    Parameters
+    ----------
+    matrix : numpy.ndarray
+        Shape (n, p), finite, n ≥ p.
+    names : sequence of str, optional
+        Names of the columns; their numbers otherwise.
+    field : str
+        The argument at fault.
+    """
+    labels = [f"column {k}" for k in range(matrix.shape[1])] if names is None else list(names)
+    largest = np.abs(matrix).max(axis=0)
+    scaled = matrix / np.where(largest > 0, largest, 1.0)
+    upper = np.linalg.qr(scaled / np.sqrt(len(matrix)), mode="r")
+    free: list[int] = []
+    found: list[str] = []
+    constant: list[str] = []
+    for k in range(matrix.shape[1]):
+        # What is left of the column beside the earlier ones, relative to its own length.
+        length = float(np.linalg.norm(upper[: k + 1, k]))
+        if abs(upper[k, k]) > 1e-11 * length and length > 0:
+            free.append(k)
+            continue
+        part = np.linalg.lstsq(upper[:, free], upper[:, k], rcond=None)[0]
+        partners = [labels[j] for j, c in zip(free, part) if abs(c) > 1e-9]
+        if np.ptp(matrix[:, k]) == 0:
+            constant.append(labels[k])
+        found.append(f"{labels[k]} (from {listed(partners)})" if partners else labels[k])
+    if not found:
+        return
+    if len(constant) == len(found):
+        raise InputError(
+            f"covariates are constant over the domains: {listed(constant)}",
+            code="constant_covariate",
+            field=field,
+            expected="covariates that vary (the intercept is there already)",
+            got=listed(constant),
+            hint="Leave them out.",
+        )
+    raise InputError(
+        f"covariates are collinear: {listed(found)}",
+        code="collinear_covariates",
+        field=field,
+        expected="columns none of which is a combination of the others",
+        got=listed(found),
+        hint="Leave one of each set out.",
+    )

@@ -1,0 +1,1 @@
+"""Smoothing of direct estimates by area-level models."""

@@ -1,0 +1,137 @@
+"""What a fit of the Fay-Herriot model gives back to the code that called it: arrays only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from pybridge._record import Record
+
+# A fit on so few domains more than coefficients says little about the model variance.
+FEW_SPARE_DOMAINS = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AreaFit(Record):
+    """One fit of the area-level model, for m domains and p coefficients.
+
+    Attributes
+    ----------
+    engine, method : str
+        Who computed it, and which estimator of the model variance.
+    level : float
+        Confidence level of the intervals.
+    model_variance : float
+        σ², the variance of the domain effects; NaN where the fit failed.
+    coefficients : numpy.ndarray
+        Shape (p,).
+    coefficient_covariance : numpy.ndarray
+        Shape (p, p), (X'V⁻¹X)⁻¹ at the model variance.
+    estimate : numpy.ndarray
+        Shape (m,), the EBLUP; the synthetic prediction where there is no direct estimate.
+    mse : numpy.ndarray
+        Shape (m,), the analytic estimate of the mean squared error that belongs to the method.
+        It may be negative (``method="FH"``) and is not clipped.
+    shrinkage : numpy.ndarray
+        Shape (m,), γ, the weight of the direct estimate; 0 where there is none.
+    synthetic : numpy.ndarray
+        Shape (m,), x'β.
+    derivative : numpy.ndarray
+        Shape (m,), ∂ estimate / ∂ direct estimate of the same domain at fixed model variance,
+        γ + (1 − γ) h with h the leverage; NaN where there is no direct estimate.
+    log_likelihood, restricted_log_likelihood : float
+        Both at the model variance found, whatever the method. The restricted one holds
+        +½ log|X'X|, so that it does not depend on how the covariates are coded.
+    iterations : int
+        Iterations of the search.
+    status : str
+        ``converged``, ``boundary``, ``not_converged``, ``weak_identification`` or ``failed``.
+    engine_status : str
+        The engine's own verdict.
+    exact : mapping
+        For an engine other than the native one: the exact optimum beside it.
+    conditions : tuple of str
+        What the engine said, and what was done about it.
+    """
+
+    engine: str
+    method: str
+    level: float
+    model_variance: float
+    coefficients: np.ndarray
+    coefficient_covariance: np.ndarray
+    estimate: np.ndarray
+    mse: np.ndarray
+    shrinkage: np.ndarray
+    synthetic: np.ndarray
+    derivative: np.ndarray
+    log_likelihood: float
+    restricted_log_likelihood: float
+    iterations: int
+    status: str
+    engine_status: str = ""
+    exact: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Shape (m,), the root of the MSE; NaN where that is negative."""
+        return standard_errors(self.mse)
+
+    @property
+    def lower(self) -> np.ndarray:
+        """Shape (m,), lower ends of the normal intervals."""
+        return self.estimate - _quantile(self.level) * self.standard_error
+
+    @property
+    def upper(self) -> np.ndarray:
+        """Shape (m,), upper ends of the normal intervals."""
+        return self.estimate + _quantile(self.level) * self.standard_error
+
+    def summary(self) -> str:
+        """One line."""
+        return (
+            f"AreaFit({self.engine}, {self.method}): {len(self.estimate)} domains, "
+            f"model variance {self.model_variance:.6g}, {self.status}"
+        )
+
+
+def _quantile(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def standard_errors(mse: np.ndarray) -> np.ndarray:
+    """Roots of MSEs (m,); NaN, and no warning, where an MSE is negative or missing."""
+    usable = mse >= 0
+    return np.sqrt(mse, out=np.full(mse.shape, np.nan), where=usable)
+
+
+def fit_status(*, model_variance: float, n_sampled: int, n_coefficients: int) -> str:
+    """The status of a fit that found its optimum.
+
+    Few domains outrank a variance of 0, which can be read off the variance itself.
+    """
+    if n_sampled <= n_coefficients + FEW_SPARE_DOMAINS:
+        return "weak_identification"
+    return "boundary" if model_variance == 0 else "converged"
+
+
+def domain_statuses(*, estimate: np.ndarray, variance: np.ndarray, mse: np.ndarray) -> np.ndarray:
+    """The status of every domain (m,), object: words of the public table.
+
+    Parameters
+    ----------
+    estimate, variance : numpy.ndarray
+        Shape (m,), the direct estimates (NaN: none) and their variances.
+    mse : numpy.ndarray
+        Shape (m,), MSEs of the smoothed estimates.
+    """
+    words = np.full(len(estimate), "ok", dtype=object)
+    words[mse < 0] = "negative_mse"
+    words[variance == 0] = "census"
+    words[np.isnan(estimate)] = "out_of_sample"
+    return words

@@ -1,0 +1,277 @@
+"""The native engine of the Fay-Herriot model: exact optimum, EBLUP, MSE, in O(m p²)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybridge._checks import collinear_columns, listed
+from pybridge._options import check_level, choose
+from pybridge.errors import InputError
+from pybridge.smoothing._area_fit import AreaFit, fit_status
+from pybridge.smoothing._area_mse import eblup_mse, variance_and_bias
+from pybridge.smoothing._area_profile import Problem, State, log_likelihoods, solve_gls
+from pybridge.smoothing._model_variance import Optimum, find_model_variance, prasad_rao_variance
+
+NATIVE_METHODS = ("REML", "ML", "FH", "PR")
+
+# Squares and products of rescaled numbers must stay finite.
+_LARGEST = 1e140
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A problem in its own units, with the way back.
+
+    Attributes
+    ----------
+    problem : Problem
+        The sampled domains, divided by ``unit`` (estimates) and ``unit``² (variances).
+    unit : float
+        A power of 2, so that rescaling rounds nothing.
+    to_basis : numpy.ndarray
+        Shape (p, p): X = B · inverse(to_basis), B the basis of the problem.
+    start : numpy.ndarray
+        Shape (p,), the coefficients b₀ of the residual, in the basis.
+    sampled : numpy.ndarray
+        Shape (m,), bool: domains with a direct estimate.
+    """
+
+    problem: Problem
+    unit: float
+    to_basis: np.ndarray
+    start: np.ndarray
+    sampled: np.ndarray
+
+
+def fit_area_model(
+    *,
+    estimate: np.ndarray,
+    variance: np.ndarray,
+    covariates: np.ndarray,
+    method: str = "REML",
+    level: float = 0.95,
+) -> AreaFit:
+    """Fit z_i ~ N(θ_i, d_i), θ_i = x_i'β + v_i, v_i ~ N(0, σ²), and predict every θ_i.
+
+    Parameters
+    ----------
+    estimate : numpy.ndarray
+        Shape (m,), direct estimates z; NaN where a domain has none.
+    variance : numpy.ndarray
+        Shape (m,), their sampling variances d ≥ 0, taken as known; 0 for a domain that was
+        observed in full; ignored where the estimate is NaN.
+    covariates : numpy.ndarray
+        Shape (m, p), the whole design matrix, with its column of ones where one is wanted.
+    method : {"REML", "ML", "FH", "PR"}
+        Estimator of σ²: restricted or ordinary maximum likelihood, the moment equation of Fay
+        and Herriot (1979), the moments of Prasad and Rao (1990).
+    level : float
+        Confidence level of the normal intervals.
+
+    Returns
+    -------
+    AreaFit
+        The likelihood's global optimum over σ² ≥ 0; σ² = 0 has the status ``boundary``.
+
+    Raises
+    ------
+    InputError
+        No more sampled domains than coefficients, collinear covariates, variances that are
+        negative, missing beside an estimate, infinite or all 0, numbers that are not finite or
+        whose squares are not.
+    """
+    choose("method", method, NATIVE_METHODS)
+    check_level(level)
+    scaled = prepare(estimate=estimate, variance=variance, covariates=covariates)
+    problem = scaled.problem
+    if method == "PR":
+        moment = prasad_rao_variance(
+            estimate=problem.residual, variance=problem.variance, basis=problem.basis
+        )
+        optimum = Optimum(moment, 1, 1)
+    else:
+        optimum = find_model_variance(problem, method)
+    return predict(
+        scaled,
+        estimate=np.asarray(estimate, dtype=np.float64),
+        covariates=np.asarray(covariates, dtype=np.float64),
+        optimum=optimum,
+        method=method,
+        level=level,
+    )
+
+
+def prepare(*, estimate: np.ndarray, variance: np.ndarray, covariates: np.ndarray) -> Scaled:
+    """Check the arrays, keep the sampled domains, rescale, and choose the basis."""
+    z, d, x = (np.asarray(a, dtype=np.float64) for a in (estimate, variance, covariates))
+    if z.ndim != 1 or d.shape != z.shape or x.ndim != 2 or len(x) != len(z):
+        raise InputError(
+            "estimate, variance and covariates do not fit together",
+            code="bad_shape",
+            field="covariates",
+            expected="shapes (m,), (m,) and (m, p)",
+            got=f"{z.shape}, {d.shape} and {x.shape}",
+        )
+    _check_finite("covariates", x)
+    sampled = ~np.isnan(z)
+    if not sampled.all():
+        z, d, x = z[sampled], d[sampled], x[sampled]
+    check_counts(n_sampled=len(z), n_coefficients=x.shape[1])
+    _check_finite("estimate", z)
+    check_variances(d)
+    collinear_columns(x, field="covariates")
+    unit = 2.0 ** round(0.5 * math.log2(float(np.median(d[d > 0]))))
+    if float(np.abs(z).max()) / unit > _LARGEST or float(d.max()) / unit**2 > _LARGEST**2:
+        raise InputError(
+            "estimates and variances are too many orders of magnitude apart",
+            code="too_large",
+            field="variance",
+            expected=f"estimates below {_LARGEST:g} standard errors",
+            got=f"median variance {float(np.median(d[d > 0])):.3g}",
+        )
+    problem, to_basis, start = _in_basis(z / unit, d / unit**2, x)
+    return Scaled(problem, unit, to_basis, start, sampled)
+
+
+def _in_basis(
+    z: np.ndarray, d: np.ndarray, x: np.ndarray
+) -> tuple[Problem, np.ndarray, np.ndarray]:
+    root = 1.0 / np.sqrt(d + 1.0)
+    scale = np.abs(x).max(axis=0)
+    rows, upper = np.linalg.qr(x / scale * root[:, None])
+    start = rows.T @ (root * z)
+    basis = rows / root[:, None]
+    residual = z - basis @ start
+    again = rows.T @ (root * residual)
+    residual = residual - basis @ again
+    half_log_gram = 0.5 * float(np.linalg.slogdet(basis.T @ basis)[1])
+    to_basis = np.linalg.inv(upper) / scale[:, None]
+    return Problem(d, residual, basis, half_log_gram), to_basis, start + again
+
+
+def predict(
+    scaled: Scaled,
+    *,
+    estimate: np.ndarray,
+    covariates: np.ndarray,
+    optimum: Optimum,
+    method: str,
+    level: float,
+) -> AreaFit:
+    """Coefficients, EBLUP and MSE at a given model variance, for all m domains."""
+    problem, unit, sampled = scaled.problem, scaled.unit, scaled.sampled
+    a = optimum.model_variance
+    state = solve_gls(problem, a)
+    ordinary, restricted = log_likelihoods(problem, state, a)
+    m, p = problem.basis.shape
+    var_a, bias = variance_and_bias(
+        weight=state.weight, half=state.half, model_variance=a, method=method
+    )
+    to_x = scaled.to_basis @ state.transform
+    d = np.full(len(estimate), np.inf)
+    d[sampled] = problem.variance
+    spread = _spread(state, to_x, covariates, sampled)
+    mse = eblup_mse(
+        variance=d, spread=spread, model_variance=a, variance_of_variance=var_a, bias=bias
+    )
+    shrinkage = np.where(d == 0, 1.0, a / np.where(d == 0, 1.0, a + d))
+    coefficients = unit * (scaled.to_basis @ (scaled.start + state.shift))
+    synthetic = covariates @ coefficients
+    synthetic[sampled] = estimate[sampled] - unit * state.residual
+    eblup = synthetic.copy()
+    eblup[sampled] = estimate[sampled] - unit * (1.0 - shrinkage[sampled]) * state.residual
+    derivative = np.full(len(estimate), np.nan)
+    gamma = shrinkage[sampled]
+    derivative[sampled] = gamma + (1.0 - gamma) * state.weight * spread[sampled]
+    return AreaFit(
+        engine="native",
+        method=method,
+        level=level,
+        model_variance=a * unit**2,
+        coefficients=coefficients,
+        coefficient_covariance=unit**2 * (to_x @ to_x.T),
+        estimate=eblup,
+        mse=mse * unit**2,
+        shrinkage=shrinkage,
+        synthetic=synthetic,
+        derivative=derivative,
+        log_likelihood=ordinary - m * math.log(unit),
+        restricted_log_likelihood=restricted - (m - p) * math.log(unit),
+        iterations=optimum.iterations,
+        status=fit_status(model_variance=a, n_sampled=m, n_coefficients=p),
+        engine_status="converged",
+    )
+
+
+def _spread(
+    state: State, to_x: np.ndarray, covariates: np.ndarray, sampled: np.ndarray
+) -> np.ndarray:
+    """x'(X'WX)⁻¹x (m,), for sampled domains from the fit itself."""
+    spread = np.empty(len(sampled))
+    spread[sampled] = np.einsum("ij,ij->i", state.half, state.half)
+    if not sampled.all():
+        outside = covariates[~sampled] @ to_x
+        spread[~sampled] = np.einsum("ij,ij->i", outside, outside)
+    return spread
+
+
+def _check_finite(field: str, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        rows = np.unique(np.argwhere(~np.isfinite(values))[:, 0])
+        raise InputError(
+            f"{field} must be finite in every domain",
+            code="not_finite",
+            field=field,
+            expected="finite numbers",
+            got=f"rows {listed(rows)} (counted from 0)",
+        )
+
+
+def check_counts(*, n_sampled: int, n_coefficients: int) -> None:
+    """More sampled domains than coefficients, or InputError."""
+    if n_coefficients < 1:
+        raise InputError(
+            "the model has no coefficient",
+            code="no_covariates",
+            field="covariates",
+            expected="at least a column of ones",
+            got="0 columns",
+        )
+    if n_sampled <= n_coefficients:
+        raise InputError(
+            "fewer domains than the model needs: the variance between domains cannot be estimated",
+            code="too_few_domains",
+            field="covariates",
+            expected=f"more than {n_coefficients} domains with a direct estimate",
+            got=f"{n_sampled} domains with a direct estimate, {n_coefficients} coefficients",
+            hint="Leave out covariates, or use the direct estimates.",
+        )
+
+
+def check_variances(variance: np.ndarray) -> None:
+    """Sampling variances (m,) of the sampled domains: finite, not negative, not all 0."""
+    for bad, code, message in (
+        (np.isnan(variance), "missing_variance", "is missing beside a direct estimate"),
+        (np.isinf(variance), "infinite_variance", "is infinite"),
+        (variance < 0, "negative_variance", "is negative"),
+    ):
+        if bad.any():
+            raise InputError(
+                f"the sampling variance of {int(bad.sum())} domains {message}",
+                code=code,
+                field="variance",
+                expected="a finite number, 0 or greater, beside every direct estimate",
+                got=f"rows {listed(np.flatnonzero(bad))} (counted from 0, sampled domains only)",
+            )
+    if not (variance > 0).any():
+        raise InputError(
+            "all sampling variances are 0: there is nothing to smooth",
+            code="all_variances_zero",
+            field="variance",
+            expected="variances (squared standard errors) greater than 0",
+            got=f"{len(variance)} zeros",
+            hint="Use variance='smoothed' of the direct estimators where outcomes are constant.",
+        )
