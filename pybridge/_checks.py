@@ -173,7 +173,7 @@ def collinear_columns(
     labels = [f"column {k}" for k in range(matrix.shape[1])] if names is None else list(names)
     largest = np.abs(matrix).max(axis=0)
     scaled = matrix / np.where(largest > 0, largest, 1.0)
-    upper = np.linalg.qr(scaled / np.sqrt(len(matrix)), mode="r")
+    upper = np.asarray(np.linalg.qr(scaled / np.sqrt(len(matrix)), mode="r"))
     free: list[int] = []
     found: list[str] = []
     constant: list[str] = []
