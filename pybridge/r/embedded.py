@@ -1,0 +1,82 @@
+"""R inside this process, by rpy2's low-level interface: bytes in, bytes out.
+
+Used by the worker (where this process is the child) and by the in-process transport. Only
+``rpy2.rinterface`` is imported: ``rpy2.robjects`` costs another 0.3 s and brings conversion
+rules, which the door does not need. No numpy here, for the same reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+SHIMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shims")
+
+# Rscript's own settings: no .RData of the working directory, nothing saved, no questions.
+_OPTIONS = ("rpy2", "--quiet", "--no-save", "--no-restore")
+
+
+def rpy2_version() -> str | None:
+    """The version of the installed rpy2, by its metadata; None where there is none.
+
+    rpy2 3.6 is three distributions, and the one that talks to R is rpy2-rinterface.
+    """
+    for name in ("rpy2-rinterface", "rpy2"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _import_rinterface() -> Any:
+    """rpy2.rinterface, without the R process that it starts to ask for a library path.
+
+    The path is in the environment already: `installation.environment` put it there.
+    """
+    import rpy2.situation
+
+    def known(r_home: str) -> str:
+        return os.environ.get("LD_LIBRARY_PATH", "")
+
+    original = getattr(rpy2.situation, "r_ld_library_path_from_subprocess", None)
+    if original is not None:
+        rpy2.situation.r_ld_library_path_from_subprocess = known
+    try:
+        import rpy2.rinterface
+    finally:
+        if original is not None:
+            rpy2.situation.r_ld_library_path_from_subprocess = original
+    return rpy2.rinterface
+
+
+def start_r() -> Callable[[Any], memoryview]:
+    """Start R and return the door: a function from a request to a reply, both bytes.
+
+    The memoryview that it returns lies in R's memory and holds it as long as it lives.
+    """
+    rinterface = _import_rinterface()
+    from rpy2.rinterface_lib import embedded, openrlib
+
+    if not embedded.isinitialized():
+        embedded.set_initoptions(_OPTIONS)
+        rinterface.initr(interactive=False)
+    base = rinterface.baseenv
+    # Its parent is the search path without the global environment, so that nothing a user
+    # defines there can stand in for a function of R.
+    rooms = base["new.env"](parent=base["parent.env"](rinterface.globalenv))
+    base["sys.source"](os.path.join(SHIMS, "_door.R"), envir=rooms)
+    rooms["door_open"](SHIMS)
+    door = rooms["door_answer"]
+
+    def answer(request: Any) -> memoryview:
+        reply = door(rinterface.ByteSexpVector.from_memoryview(memoryview(request)))
+        data = openrlib.RAW(reply.__sexp__._cdata)
+        view = memoryview(openrlib.ffi.buffer(data, len(reply)))
+        _owners[0] = reply
+        return view
+
+    _owners: list[Any] = [None]
+    return answer

@@ -1,0 +1,80 @@
+"""R in this very process: for debugging, and for the least delay.
+
+R has one stack, one random stream and one temporary directory, so it answers only the process
+and the thread that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pybridge.errors import EngineError, EngineUnavailable
+from pybridge.r.embedded import start_r
+from pybridge.r.installation import find_r, need_rpy2, why_not_started
+from pybridge.r.process import Worker
+from pybridge.r.wire import Buffer, decode
+
+_owner: tuple[int, int] | None = None
+_answer: Callable[[Any], memoryview] | None = None
+_lock = threading.Lock()
+
+
+def _check_owner() -> None:
+    if _owner is None:
+        return
+    pid, thread = _owner
+    if pid != os.getpid():
+        raise _not_here("a process forked from the one that started R", "process")
+    if thread != threading.get_ident():
+        raise _not_here("another thread than the one that started R", "thread")
+
+
+def _not_here(got: str, what: str) -> EngineError:
+    return EngineError(
+        f"R in this process belongs to another {what}",
+        code=f"wrong_{what}",
+        field="transport",
+        expected=f"the {what} that made the first call",
+        got=got,
+        hint='Use transport="worker", which may be used from anywhere.',
+    )
+
+
+def _start() -> Callable[[Any], memoryview]:
+    """Start R here, after a child has shown that it starts at all: it may end the process."""
+    need_rpy2()
+    installation = find_r()
+    Worker().kill()
+    before = dict(os.environ)
+    os.environ.update(installation.variables)
+    try:
+        return start_r()
+    except Exception as error:
+        text = f"{type(error).__module__}.{type(error).__name__}: {error}"
+        raise why_not_started(text, installation) from error
+    finally:
+        # rpy2 and R write variables of their own; the environment is the host's.
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def exchange(request: list[Buffer]) -> Any:
+    """Answer one request in this process.
+
+    Raises
+    ------
+    EngineError
+        From another process (``wrong_process``) or thread (``wrong_thread``).
+    """
+    global _owner, _answer
+    _check_owner()
+    with _lock:
+        if _answer is None:
+            _answer = _start()
+            _owner = (os.getpid(), threading.get_ident())
+    _check_owner()
+    return decode(_answer(b"".join(request)))

@@ -1,0 +1,261 @@
+"""The host's side of one worker: start it, exchange one message, stop it."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from pybridge.errors import EngineTimeout, WorkerDied
+from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
+from pybridge.r.wire import Buffer, decode
+from pybridge.r.worker import FAILED, HEADER, INLINE, INLINE_MOST, READY, SHARED
+
+_START_SECONDS = 120.0
+_PIECE = 1 << 16
+_BOOT = "import sys; sys.path[:] = {path!r}; from pybridge.r.worker import main; main()"
+
+
+class _Ended(Exception):
+    """The child closed its pipe."""
+
+
+class _TooLate(Exception):
+    """No answer before the deadline."""
+
+
+def _nameless_file() -> int:
+    """A file in memory where the system has such, else on disk; nothing to clean up."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("pybridge")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _import_path() -> list[str]:
+    """The host's import path, without the working directory, which may shadow modules."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    path = [entry for entry in sys.path if entry]
+    return path if root in path else [*path, root]
+
+
+class Worker:
+    """A child process that owns R. Not for two threads at once: the pool sees to that."""
+
+    def __init__(self) -> None:
+        need_rpy2()
+        self.installation = find_r()
+        self.owner = os.getpid()
+        self.calls = 0
+        self.temporary = tempfile.mkdtemp(prefix="pybridge-r-")
+        self.to_r, self.from_r, self.log = (_nameless_file() for _ in range(3))
+        # Both processes hold the log; appending lets the host empty it between calls.
+        fcntl.fcntl(self.log, fcntl.F_SETFL, fcntl.fcntl(self.log, fcntl.F_GETFL) | os.O_APPEND)
+        self.child: subprocess.Popen[bytes] | None = None
+        try:
+            self._start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _start(self) -> None:
+        boot = _BOOT.format(path=_import_path())
+        # Its own session: Ctrl-C reaches the host alone, which then stops the child.
+        self.child = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", boot, str(self.to_r), str(self.from_r)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment(self.installation, self.temporary),
+            pass_fds=(self.to_r, self.from_r),
+            start_new_session=True,
+            bufsize=0,
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        try:
+            kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
+            text = bytes(self._read(length, deadline)).decode("utf-8", "replace")
+        except _Ended:
+            text = f"{self._ending()}\n{self.said()}"
+            raise why_not_started(text, self.installation) from None
+        except _TooLate:
+            text = f"{self.said()}\nno answer within {_START_SECONDS:.0f} s"
+            raise why_not_started(text, self.installation) from None
+        if kind != READY:
+            raise why_not_started(text, self.installation)
+
+    def exchange(self, request: list[Buffer], shim: str, time_limit: float | None) -> Any:
+        """Send one request and return the decoded reply.
+
+        Raises
+        ------
+        EngineTimeout, WorkerDied
+            The worker is stopped then, as it is by any other exception (Ctrl-C).
+        """
+        deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.calls += 1
+        try:
+            return self._exchange(request, deadline)
+        except _TooLate:
+            self.kill()
+            raise EngineTimeout(
+                f"R did not finish {shim} within {time_limit:g} s and was stopped",
+                code="time_limit",
+                field=shim,
+                expected=f"an answer within {time_limit:g} s",
+                got="none",
+                hint="Raise time_limit, or give R less to do; the next call starts R anew.",
+            ) from None
+        except (_Ended, BrokenPipeError):
+            how, said = self._ending(), self.said()
+            self.kill()
+            raise WorkerDied(
+                f"the process that runs R ended during {shim}: {how}",
+                code="worker_died",
+                field=shim,
+                expected="an answer",
+                got=said or how,
+                hint="The next call starts R anew.",
+            ) from None
+        except BaseException:
+            self.kill()
+            raise
+
+    def _exchange(self, request: list[Buffer], deadline: float | None) -> Any:
+        os.ftruncate(self.log, 0)
+        self._send(request)
+        kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
+        if kind == SHARED:
+            with mmap.mmap(self.from_r, length, access=mmap.ACCESS_READ) as reply:
+                value = decode(reply)
+            os.ftruncate(self.from_r, 0)
+            return value
+        data = self._read(length, deadline)
+        if kind == FAILED:
+            os.write(self.log, data)
+            raise _Ended
+        return decode(data)
+
+    def _send(self, request: list[Buffer]) -> None:
+        length = sum(map(len, request))
+        os.ftruncate(self.to_r, 0)
+        if length <= INLINE_MOST:
+            self._write(HEADER.pack(INLINE, length) + b"".join(request))
+            return
+        at, small = 0, bytearray()
+        for piece in [*request, None]:
+            if piece is not None and len(piece) < _PIECE:
+                small += piece
+                if len(small) < _PIECE:
+                    continue
+            at = _write_at(self.to_r, small, at)
+            small = bytearray()
+            if piece is not None and len(piece) >= _PIECE:
+                at = _write_at(self.to_r, piece, at)
+        self._write(HEADER.pack(SHARED, length))
+
+    def _write(self, data: bytes) -> None:
+        assert self.child is not None and self.child.stdin is not None
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.child.stdin.fileno(), view) :]
+
+    def _read(self, count: int, deadline: float | None) -> bytearray:
+        assert self.child is not None and self.child.stdout is not None
+        pipe = self.child.stdout.fileno()
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        data = bytearray()
+        while len(data) < count:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not poll.poll(None if left is None else left * 1000):
+                raise _TooLate
+            piece = os.read(pipe, count - len(data))
+            if not piece:
+                raise _Ended
+            data += piece
+        return data
+
+    def said(self) -> str:
+        """The last lines that R or C code wrote to its standard error."""
+        size = os.fstat(self.log).st_size
+        text = os.pread(self.log, 2000, max(0, size - 2000)).decode("utf-8", "replace")
+        return " | ".join(line.strip() for line in text.splitlines()[-5:] if line.strip())
+
+    def _ending(self) -> str:
+        """How the child ended, in words."""
+        assert self.child is not None
+        try:
+            code = self.child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "it closed its pipe"
+        if code >= 0:
+            return f"it exited with status {code}"
+        try:
+            return f"killed by signal {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child runs and belongs to this process."""
+        return self.child is not None and self.owner == os.getpid() and self.child.poll() is None
+
+    def kill(self) -> None:
+        """Stop the child and all that it started, and remove its temporary files."""
+        self.strike()
+        child, self.child = self.child, None
+        if child is not None:
+            child.wait()
+            _close_pipes(child)
+        self._close_files()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def strike(self) -> None:
+        """End the child and all that it started, and nothing else: safe from another thread."""
+        child = self.child
+        if child is None or self.owner != os.getpid() or child.returncode is not None:
+            return
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def forget(self) -> None:
+        """In a forked child: close our copies, and leave the process to its owner."""
+        child, self.child = self.child, None
+        if child is not None:
+            child.returncode = 0
+            _close_pipes(child)
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for file in (self.to_r, self.from_r, self.log):
+            if file >= 0:
+                os.close(file)
+        self.to_r = self.from_r = self.log = -1
+
+
+def _write_at(file: int, data: Any, at: int) -> int:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(file, view[: 1 << 30], at)
+        view, at = view[count:], at + count
+    return at
+
+
+def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                pass

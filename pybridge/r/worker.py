@@ -1,0 +1,116 @@
+"""The child process that owns R: ``python -m pybridge.r.worker IN OUT``.
+
+Frames go over the original standard input and output: one byte for the kind, eight for the
+length, then the bytes themselves, or, for large ones, their place in a file without a name that
+both processes hold (IN and OUT are its descriptors). Whatever R or C code prints goes to
+standard error, which the host keeps. The process ends when the host closes the pipe or dies.
+"""
+
+from __future__ import annotations
+
+import json
+import locale
+import mmap
+import os
+import select
+import shutil
+import struct
+import sys
+import threading
+import time
+from typing import Any
+
+HEADER = struct.Struct("=BQ")
+INLINE, SHARED, READY, FAILED = range(4)
+INLINE_MOST = 32 * 1024
+_UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
+
+
+def _end() -> None:
+    """Leave at once: R's own farewell may hang, and its temporary files are in our directory."""
+    shutil.rmtree(os.environ.get("PYBRIDGE_R_TEMPORARY", ""), ignore_errors=True)
+    os._exit(0)
+
+
+def _watch(pipe: int, parent: int) -> None:
+    """End with the host, even while R computes: its pipe closes, or we get another parent."""
+    poll = select.poll()
+    poll.register(pipe, 0)
+    while not poll.poll(1000) and os.getppid() == parent:
+        pass
+    # The main thread sees the closed pipe by itself when it is idle.
+    time.sleep(0.1)
+    _end()
+
+
+def _use_utf8() -> None:
+    """Names of domains are UTF-8; under another locale R would change those that it cannot write."""
+    for name in _UTF8_LOCALES:
+        try:
+            locale.setlocale(locale.LC_CTYPE, name)
+        except locale.Error:
+            continue
+        os.environ["LC_ALL"] = name
+        return
+
+
+def _read(pipe: int, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(pipe, min(count - len(data), 1 << 20))
+        if not piece:
+            _end()
+        data += piece
+    return bytes(data)
+
+
+def _write(pipe: int, kind: int, data: Any, length: int | None = None) -> None:
+    view = memoryview(HEADER.pack(kind, len(data) if length is None else length) + bytes(data))
+    while view:
+        view = view[os.write(pipe, view) :]
+
+
+def _reply(pipe: int, file: int, view: memoryview) -> None:
+    if len(view) <= INLINE_MOST:
+        _write(pipe, INLINE, view)
+        return
+    at = 0
+    while at < len(view):
+        at += os.pwrite(file, view[at : at + (1 << 30)], at)
+    _write(pipe, SHARED, b"", len(view))
+
+
+def _serve(requests: int, replies: int, incoming: int, outgoing: int) -> None:
+    from pybridge.r.embedded import rpy2_version, start_r
+
+    answer = start_r()
+    _write(replies, READY, json.dumps({"rpy2": rpy2_version()}).encode())
+    while True:
+        kind, length = HEADER.unpack(_read(requests, HEADER.size))
+        if kind == INLINE:
+            view = answer(_read(requests, length))
+        else:
+            with mmap.mmap(incoming, length, access=mmap.ACCESS_READ) as request:
+                view = answer(request)
+        _reply(replies, outgoing, view)
+
+
+def main() -> None:
+    """Start R and answer until the host is gone."""
+    incoming, outgoing = int(sys.argv[1]), int(sys.argv[2])
+    requests, replies = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    threading.Thread(target=_watch, args=(requests, os.getppid()), daemon=True).start()
+    _use_utf8()
+    try:
+        _serve(requests, replies, incoming, outgoing)
+    except Exception as error:  # rpy2 raises ValueError, OSError and ffi.error as well
+        text = f"{type(error).__module__}.{type(error).__name__}: {error}"
+        _write(replies, FAILED, text.encode("utf-8", "replace"))
+        _end()
+
+
+if __name__ == "__main__":
+    main()
