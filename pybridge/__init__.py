@@ -1,2 +1,67 @@
-"""pybridge."""
+"""pybridge: domain estimates from few labels, and tail-shape claims that survive scrutiny.
+
+R's ``sae`` and ``emdi`` do the established small-area fits, ``evd`` and ``ismev`` the established
+tail fits; pybridge asks them and gives typed records back, computes the design-based part and the
+choice among estimators natively, and can check every number three ways.
+
+Names are loaded on first use: importing pybridge starts neither R nor matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from pybridge._version import __version__
+
+_NAMES = {
+    "survey_design": "pybridge.design.survey_design",
+    "SurveyDesign": "pybridge.design.survey_design",
+    "population": "pybridge.tables.population",
+    "Population": "pybridge.tables.population",
+    "combine_populations": "pybridge.tables.population",
+    "horvitz_thompson": "pybridge.direct.api",
+    "hajek": "pybridge.direct.api",
+    "prediction_powered": "pybridge.direct.api",
+    "generalized_regression": "pybridge.direct.api",
+    "DirectEstimates": "pybridge.direct.estimates",
+    "fay_herriot": "pybridge.smoothing.fay_herriot",
+    "FayHerriotFit": "pybridge.smoothing.fay_herriot",
+    "candidate": "pybridge.selection.candidates",
+    "Candidate": "pybridge.selection.candidates",
+    "standard_candidates": "pybridge.selection.candidates",
+    "select": "pybridge.selection.select",
+    "Selection": "pybridge.selection.record",
+    "evaluate": "pybridge.evaluation",
+    "Evaluation": "pybridge.evaluation",
+    "doctor": "pybridge.r",
+    "setup_r": "pybridge.r",
+    "PybridgeError": "pybridge.errors",
+    "InputError": "pybridge.errors",
+    "EngineUnavailable": "pybridge.errors",
+    "EngineError": "pybridge.errors",
+    "EngineTimeout": "pybridge.errors",
+    "WorkerDied": "pybridge.errors",
+    "FitError": "pybridge.errors",
+    "PybridgeWarning": "pybridge.errors",
+    "EngineWarning": "pybridge.errors",
+    "DesignWarning": "pybridge.errors",
+}
+_MODULES = ("datasets", "engines", "errors")
+
+__all__ = ["__version__", *_NAMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"pybridge.{name}")
+    else:
+        raise AttributeError(f"module 'pybridge' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,228 @@
+"""The one pass over the labelled units: cost O(n), in blocks, no loop over units or domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybridge.design.cells import (
+    Cells,
+    ClusterTotals,
+    PassPlan,
+    packed_index,
+    with_cluster_squares,
+)
+from pybridge.design.folds import Folds
+from pybridge.design.survey_design import SurveyDesign
+
+# Labelled units handled at once.
+BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class UnitArrays:
+    """Labelled units as arrays, n of each: what the pass reads.
+
+    ``psu`` is None where every unit is its own primary unit.
+    """
+
+    domain: np.ndarray
+    stratum: np.ndarray
+    psu: np.ndarray | None
+    fold: np.ndarray
+    weight: np.ndarray
+    outcome: np.ndarray
+    auxiliary: tuple[np.ndarray, ...]
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Outcome and auxiliary variables."""
+        return (self.outcome, *self.auxiliary)
+
+
+def unit_arrays(
+    design: SurveyDesign,
+    folds: Folds,
+    *,
+    domain: np.ndarray,
+    outcome: np.ndarray,
+    auxiliary: tuple[np.ndarray, ...],
+) -> UnitArrays:
+    """The whole sample as arrays; every argument has shape (n,)."""
+    return UnitArrays(
+        domain=domain,
+        stratum=design.stratum,
+        psu=design.psu,
+        fold=folds.unit_fold,
+        weight=design.weights,
+        outcome=outcome,
+        auxiliary=auxiliary,
+    )
+
+
+def plan_pass(
+    design: SurveyDesign,
+    folds: Folds,
+    units: UnitArrays,
+    *,
+    n_domains: int,
+    variables: tuple[str, ...],
+) -> PassPlan:
+    """Plan the pass over a whole sample: shift at the weighted means, domain means, counts."""
+    weight = units.weight
+    centre = [weight @ column / weight.sum() for column in units.columns]
+    return PassPlan(
+        variables=variables,
+        n_domains=n_domains,
+        shift=np.array([0.0, *centre]),
+        domain_means=_domain_means(units, n_domains),
+        stratum_psu=_stratum_psu(design, folds),
+        fold_stratum=folds.fold_stratum,
+        sampling_fraction=design.sampling_fraction,
+        poisson=design.poisson,
+        lonely_psu=design.lonely_psu,
+    )
+
+
+def _domain_means(units: UnitArrays, m: int) -> np.ndarray:
+    total = np.bincount(units.domain, weights=units.weight, minlength=m)
+    total[np.bincount(units.domain, minlength=m) < 2] = np.nan
+    return np.stack(
+        [
+            np.bincount(units.domain, weights=units.weight * column, minlength=m) / total
+            for column in units.columns
+        ]
+    )
+
+
+def make_cells(units: UnitArrays, plan: PassPlan) -> Cells:
+    """Pass over labelled units once and return their moments.
+
+    Parameters
+    ----------
+    units : UnitArrays
+        The sample or a part of it, n units.
+    plan : PassPlan
+        The plan of the whole sample: cells of its parts add (``first + second``).
+
+    Returns
+    -------
+    Cells
+        Cost O(n), working memory that of one block of units.
+    """
+    k = plan.stratum_psu.shape[1]
+    n_strata = len(plan.stratum_psu)
+    code, pair_stratum, pair_domain = _pairs(units.stratum, units.domain, n_strata, plan.n_domains)
+    cell = code if k == 1 else code * k + units.fold
+    sums = _accumulate(cell, len(pair_stratum) * k, units, plan.shift)
+    shape = (len(pair_stratum), k)
+    cells = Cells(
+        plan=plan,
+        pair_stratum=pair_stratum,
+        pair_domain=pair_domain,
+        n=sums.n.reshape(shape),
+        n_psu=sums.n.reshape(shape),
+        total=sums.total.reshape(*shape, -1),
+        gram=sums.gram.reshape(*shape, -1),
+        square=sums.square.reshape(*shape, -1),
+        weight_square=sums.weight_square.reshape(shape),
+        fourth=_fourth_moments(units, plan.domain_means),
+        clusters=None if units.psu is None else _cluster_totals(units, plan),
+        outcome_range=(float(units.outcome.min()), float(units.outcome.max())),
+    )
+    return cells if units.psu is None else with_cluster_squares(cells)
+
+
+def _pairs(
+    stratum: np.ndarray, domain: np.ndarray, n_strata: int, n_domains: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number the pairs of stratum and domain that occur, sorted by domain, then stratum."""
+    key = domain if n_strata == 1 else domain.astype(np.int64) * n_strata + stratum
+    size = n_domains * n_strata
+    if size <= max(4 * len(domain), 1 << 16):
+        used = np.bincount(key, minlength=size) > 0
+        found = np.flatnonzero(used)
+        code = (np.cumsum(used) - 1)[key]
+    else:
+        found, code = np.unique(key, return_inverse=True)
+        code = code.reshape(-1)
+    return code, found % n_strata, found // n_strata
+
+
+@dataclass(frozen=True)
+class _Sums:
+    n: np.ndarray
+    weight_square: np.ndarray
+    total: np.ndarray
+    gram: np.ndarray
+    square: np.ndarray
+
+
+def _accumulate(cell: np.ndarray, n_cells: int, units: UnitArrays, shift: np.ndarray) -> _Sums:
+    p = len(shift)
+    rows, cols = packed_index(p)
+    n = np.zeros(n_cells)
+    total = np.zeros((p, n_cells))
+    gram = np.zeros((len(rows), n_cells))
+    square = np.zeros((len(rows), n_cells))
+    for start in range(0, len(cell), BLOCK):
+        part = slice(start, start + BLOCK)
+        code, w = cell[part], units.weight[part]
+        u = [np.ones_like(w), *(x[part] - a for x, a in zip(units.columns, shift[1:]))]
+        wu = [w, *(w * x for x in u[1:])]
+        n += np.bincount(code, minlength=n_cells)
+        for j in range(p):
+            total[j] += np.bincount(code, weights=wu[j], minlength=n_cells)
+        for t, (a, b) in enumerate(zip(rows, cols)):
+            gram[t] += np.bincount(code, weights=wu[b] * u[a], minlength=n_cells) if a else 0.0
+            square[t] += np.bincount(code, weights=wu[a] * wu[b], minlength=n_cells)
+    gram[:p] = total  # the constant's row of Σ w u u' is Σ w u
+    return _Sums(n, square[0].copy(), total.T.copy(), gram.T.copy(), square.T.copy())
+
+
+def _stratum_psu(design: SurveyDesign, folds: Folds) -> np.ndarray:
+    """Primary units (H, K) of the whole sample; a domain's units are only some of them."""
+    n_strata, k = len(design.strata), folds.n_folds
+    if design.psu is None:
+        stratum, fold = design.stratum, folds.unit_fold
+    else:
+        stratum = np.empty(design.psu.max() + 1, dtype=np.intp)
+        fold = np.empty(design.psu.max() + 1, dtype=np.intp)
+        stratum[design.psu] = design.stratum
+        fold[design.psu] = folds.unit_fold
+    return np.bincount(stratum * k + fold, minlength=n_strata * k).reshape(n_strata, k)
+
+
+def _cluster_totals(units: UnitArrays, plan: PassPlan) -> ClusterTotals:
+    assert units.psu is not None
+    key = units.psu.astype(np.int64) * plan.n_domains + units.domain
+    _, first, code = np.unique(key, return_index=True, return_inverse=True)
+    code = code.reshape(-1)
+    w = units.weight
+    total = [np.bincount(code, weights=w)]
+    for x, a in zip(units.columns, plan.shift[1:]):
+        total.append(np.bincount(code, weights=w * (x - a)))
+    return ClusterTotals(
+        psu=units.psu[first],
+        domain=np.asarray(units.domain[first], dtype=np.intp),
+        stratum=units.stratum[first],
+        fold=np.asarray(units.fold[first], dtype=np.intp),
+        total=np.column_stack(total),
+    )
+
+
+def _fourth_moments(units: UnitArrays, domain_means: np.ndarray) -> np.ndarray:
+    """Σ w q q', q = 1 and the products of the variables about their weighted domain means."""
+    rows, cols = packed_index(len(domain_means))
+    fourth = np.zeros((1 + len(rows), 1 + len(rows)))
+    for start in range(0, len(units.domain), BLOCK):
+        part = slice(start, start + BLOCK)
+        code, weight = units.domain[part], units.weight[part]
+        z = np.stack([x[part] - mean[code] for x, mean in zip(units.columns, domain_means)])
+        alone = np.isnan(z[0])
+        if alone.any():
+            z, weight = z[:, ~alone], weight[~alone]
+        q = np.concatenate([np.ones((1, z.shape[1])), z[rows] * z[cols]])
+        fourth += (q * weight) @ q.T
+    return fourth

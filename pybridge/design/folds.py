@@ -1,0 +1,194 @@
+"""Folds of a probability sample that are probability samples themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pybridge._checks import listed
+from pybridge._options import whole_number
+from pybridge._record import Record
+from pybridge.design.survey_design import SurveyDesign
+from pybridge.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Folds(Record):
+    """A split of the sample into K folds, whole primary units together.
+
+    Attributes
+    ----------
+    n_folds : int
+        K.
+    unit_fold : numpy.ndarray
+        Shape (n,), in [0, K).
+    fold_stratum : numpy.ndarray
+        Shape (H,), for every design stratum the stratum in which its folds are drawn and its
+        weights rescaled: itself, or a pool of strata with fewer than K primary units.
+    pooled : tuple of str
+        Labels of the strata that were pooled.
+    """
+
+    n_folds: int
+    unit_fold: np.ndarray
+    fold_stratum: np.ndarray
+    pooled: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """One line."""
+        text = f"{self.n_folds} folds of {len(self.unit_fold):,} units, drawn inside design strata"
+        return f"{text}; pooled: {listed(self.pooled)}" if self.pooled else text
+
+
+def single_fold(design: SurveyDesign) -> Folds:
+    """The whole sample as one fold, for estimates without cross-validation."""
+    return Folds(
+        n_folds=1,
+        unit_fold=np.zeros(design.n_units, dtype=np.int8),
+        fold_stratum=np.arange(len(design.strata)),
+    )
+
+
+def make_folds(design: SurveyDesign, folds: int | Any = 5, *, seed: int = 1) -> Folds:
+    """Split the sample at random inside design strata, or take the user's own split.
+
+    Folds are balanced inside design strata and nowhere else: balancing them inside domains that
+    are not strata would freeze the domains' sample sizes, and a jackknife over such folds misses
+    the variation that the design has.
+
+    Parameters
+    ----------
+    design : SurveyDesign
+        The sample, n units.
+    folds : int or array of shape (n,)
+        K, or the fold of every unit.
+    seed : int
+        The same seed gives the same folds for the same sample in the same order.
+
+    Raises
+    ------
+    InputError
+        K below 2 or above the number of primary units; a given split that cuts a primary unit or
+        has one fold only.
+    """
+    if not isinstance(folds, (int, np.integer)) or isinstance(folds, bool):
+        return _given_folds(design, folds)
+    total = int(design.n_psu.sum())
+    n_folds = whole_number("folds", folds, least=2)
+    if n_folds > total:
+        raise InputError(
+            f"there are more folds ({n_folds}) than primary units ({total})",
+            code="too_many_folds",
+            field="folds",
+            expected=f"2 to {total}",
+            got=n_folds,
+        )
+    pool, pooled = _pool(design.n_psu, design.n_psu < n_folds, least=n_folds)
+    stratum_of_psu = pool[_owner(design)]
+    rng = np.random.default_rng(np.random.SeedSequence(whole_number("seed", seed, least=0)))
+    psu_fold = _balanced(stratum_of_psu, n_folds, rng)
+    unit_fold = psu_fold if design.psu is None else psu_fold[design.psu]
+    return Folds(
+        n_folds=n_folds,
+        unit_fold=unit_fold.astype(np.int16),
+        fold_stratum=pool,
+        pooled=tuple(str(label) for label in design.strata[pooled]),
+    )
+
+
+def _owner(design: SurveyDesign) -> np.ndarray:
+    """The design stratum of every primary unit."""
+    if design.psu is None:
+        return design.stratum
+    owner = np.empty(design.psu.max() + 1, dtype=np.intp)
+    owner[design.psu] = design.stratum
+    return owner
+
+
+def _pool(n_psu: np.ndarray, small: np.ndarray, *, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Join the small strata; a pool that is still too small takes in the next smallest stratum.
+
+    Returns the pool of every stratum (H,), numbered from 0, and which strata were pooled (H,).
+    """
+    joined = small.copy()
+    for h in np.argsort(n_psu, kind="stable"):
+        if not joined.any() or (n_psu[joined].sum() >= least and joined.sum() > 1):
+            break
+        joined[h] = True
+    pool = np.arange(len(n_psu))
+    if joined.sum() < 2:
+        return pool, np.zeros_like(joined)
+    pool[joined] = np.flatnonzero(joined)[0]
+    return np.unique(pool, return_inverse=True)[1].reshape(-1), joined
+
+
+def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Fold of every primary unit: in each stratum a random order dealt out to the folds in turn.
+
+    The first fold dealt to is drawn anew in every stratum, or small strata would all be short of
+    the same folds.
+    """
+    order = np.lexsort((rng.random(len(stratum)), stratum))
+    counts = np.bincount(stratum)
+    starts = np.cumsum(counts) - counts
+    position = np.arange(len(stratum)) - np.repeat(starts, counts)
+    shift = rng.integers(0, n_folds, size=len(counts))
+    fold = np.empty(len(stratum), dtype=np.intp)
+    fold[order] = (position + np.repeat(shift, counts)) % n_folds
+    return fold
+
+
+def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
+    values = np.asarray(folds)
+    if values.shape != (design.n_units,):
+        raise InputError(
+            "a given split needs one fold a labelled unit",
+            code="bad_folds",
+            field="folds",
+            expected=f"an array of {design.n_units} folds",
+            got=f"shape {values.shape}",
+        )
+    labels, codes = np.unique(values, return_inverse=True)
+    codes = codes.reshape(-1)
+    if len(labels) < 2:
+        raise InputError(
+            "a split needs at least two folds", code="bad_folds", field="folds", got=listed(labels)
+        )
+    if design.psu is not None:
+        of_psu = np.empty(design.psu.max() + 1, dtype=np.intp)
+        of_psu[design.psu] = codes
+        if (of_psu[design.psu] != codes).any():
+            cut = np.unique(design.psu[of_psu[design.psu] != codes])
+            raise InputError(
+                f"the split cuts {len(cut)} primary units",
+                code="folds_split_cluster",
+                field="folds",
+                expected="whole primary units in one fold",
+                got=f"{len(cut)} primary units in several folds",
+            )
+    pool, pooled = _pool_until_every_fold_is_there(design, codes, len(labels))
+    return Folds(
+        n_folds=len(labels),
+        unit_fold=codes.astype(np.int16),
+        fold_stratum=pool,
+        pooled=tuple(str(label) for label in design.strata[pooled]),
+    )
+
+
+def _pool_until_every_fold_is_there(
+    design: SurveyDesign, codes: np.ndarray, n_folds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join strata that some fold misses: that fold would estimate nothing there."""
+    present = np.zeros((len(design.strata), n_folds), dtype=bool)
+    present[design.stratum, codes] = True
+    joined = ~present.all(axis=1)
+    for h in np.argsort(design.n_psu, kind="stable"):
+        if not joined.any() or present[joined].any(axis=0).all():
+            break
+        joined[h] = True
+    pool = np.arange(len(joined))
+    if joined.any():
+        pool[joined] = np.flatnonzero(joined)[0]
+    return np.unique(pool, return_inverse=True)[1].reshape(-1), joined

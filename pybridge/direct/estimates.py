@@ -1,0 +1,289 @@
+"""The record of direct estimates, and how linear estimates become one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from pybridge._options import DIRECT_VARIANCES, check_level, choose
+from pybridge._record import Record
+from pybridge.direct.aggregates import AggregateEstimates, aggregate
+from pybridge.direct.inputs import DomainSample
+from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
+from pybridge.direct.variances import modelled_variances
+from pybridge.design.variance import group_covariance
+from pybridge.errors import InputError
+
+METHOD_NAMES = {
+    "ht": "Horvitz–Thompson",
+    "hajek": "Hájek",
+    "ppi": "prediction-powered (difference)",
+    "greg": "generalised regression",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectEstimates(Record):
+    """Direct estimates of the domain means.
+
+    All arrays have shape (m,), in the order of ``population.domains``.
+
+    Attributes
+    ----------
+    method : str
+        "ht", "hajek", "ppi" or "greg".
+    sample : DomainSample
+        Cells and population (no units).
+    n_labelled, size, estimate, variance, covariance_ht, degrees_of_freedom, status
+        As in ``to_frame()``.
+    lower, upper : numpy.ndarray
+        t interval at ``level``.
+    score : numpy.ndarray
+        Shape (m, p), coefficients of the linearised variance.
+    formal : numpy.ndarray
+        As ``estimate``, with the formal value in domains without units.
+    coefficients : numpy.ndarray
+        Shape (m, 1 + number of auxiliaries), the working model; the same in every domain unless
+        domains have slopes of their own.
+    coefficient_names : tuple of str
+    own_slope : numpy.ndarray
+        bool, whether the domain fitted its own slope.
+    variance_method : str
+        "direct", "smoothed", "pooled" or "gvf".
+    variance_weight : numpy.ndarray
+        B_i of the smoothed variances, NaN otherwise.
+    level : float
+    """
+
+    method: str
+    sample: DomainSample
+    n_labelled: np.ndarray
+    size: np.ndarray
+    estimate: np.ndarray
+    variance: np.ndarray
+    covariance_ht: np.ndarray
+    degrees_of_freedom: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    status: np.ndarray
+    score: np.ndarray
+    formal: np.ndarray
+    coefficients: np.ndarray
+    coefficient_names: tuple[str, ...]
+    own_slope: np.ndarray
+    variance_method: str
+    variance_weight: np.ndarray
+    level: float
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Square root of the variance, shape (m,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def cv(self) -> np.ndarray:
+        """Standard error over the absolute estimate, shape (m,)."""
+        return self.standard_error / np.abs(np.where(self.estimate == 0, np.nan, self.estimate))
+
+    @property
+    def outside_range(self) -> np.ndarray:
+        """Proportions estimated below 0 or above 1: flagged, never clipped. Shape (m,), bool."""
+        low, high = self.sample.cells.outcome_range
+        if low < 0 or high > 1:
+            return np.zeros(len(self.estimate), dtype=bool)
+        return (self.estimate < 0) | (self.estimate > 1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a domain."""
+        return pd.DataFrame(
+            {
+                "domain": self.sample.population.domains,
+                "n_labelled": self.n_labelled,
+                "size": self.size,
+                "estimate": self.estimate,
+                "variance": self.variance,
+                "standard_error": self.standard_error,
+                "cv": self.cv,
+                "lower": self.lower,
+                "upper": self.upper,
+                "level": self.level,
+                "covariance_ht": self.covariance_ht,
+                "degrees_of_freedom": self.degrees_of_freedom,
+                "status": self.status,
+            }
+        )
+
+    def covariance(self) -> np.ndarray:
+        """Design-based covariance of all domain estimates, shape (m, m), from the whole design.
+
+        Domains without units have covariance 0 here. Raises InputError above 5,000 domains.
+        """
+        m = len(self.estimate)
+        return group_covariance(
+            self.sample.cells, scores=self.score, groups=np.arange(m), n_groups=m
+        )
+
+    def aggregate(self, level: str | None = None) -> AggregateEstimates:
+        """Means of the groups of one taxonomy level, or of the whole population.
+
+        Parameters
+        ----------
+        level : str, optional
+            A level of the population's taxonomy; the whole by default.
+
+        Returns
+        -------
+        AggregateEstimates
+            With the full design-based covariance.
+        """
+        return aggregate(
+            self.sample,
+            method=self.method,
+            formal=self.formal,
+            score=self.score,
+            taxonomy_level=level,
+            confidence=self.level,
+        )
+
+    def summary(self) -> str:
+        """A short text: estimator, working model, statuses, range of standard errors."""
+        lines = [f"{METHOD_NAMES[self.method]} estimates of {len(self.estimate)} domains"]
+        lines.append(self.sample.design)
+        if self.coefficient_names:
+            shown = ", ".join(
+                f"{name} {value:.6g}"
+                for name, value in zip(self.coefficient_names, self.coefficients[0])
+            )
+            own = int(self.own_slope.sum())
+            lines.append(
+                f"working model: {own} domains with their own, the rest pooled"
+                if own
+                else f"working model: {shown}"
+            )
+        values = self.standard_error[np.isfinite(self.standard_error)]
+        if values.size:
+            lines.append(
+                f"standard errors {values.min():.4g} to {values.max():.4g} "
+                f"(variance: {self.variance_method})"
+            )
+        for word, count in zip(*np.unique(self.status.astype(str), return_counts=True)):
+            if word != "ok":
+                lines.append(f"{word}: {count} domains")
+        if self.outside_range.any():
+            lines.append(f"outside [0, 1], not clipped: {int(self.outside_range.sum())} domains")
+        return "\n".join(lines)
+
+
+def direct_estimates(
+    sample: DomainSample, request: DirectRequest, *, variance: str = "direct", level: float = 0.95
+) -> DirectEstimates:
+    """Compute one direct estimator on the whole sample, with variances and intervals."""
+    choose("variance", variance, DIRECT_VARIANCES)
+    check_level(level)
+    population, moments = sample.population, sample.whole
+    size = population.size
+
+    def linear(what: DirectRequest) -> tuple[np.ndarray, ...]:
+        result = linear_estimates(
+            what,
+            moments,
+            size=size,
+            auxiliary_means=population.auxiliary_means,
+            names=population.auxiliary,
+        )
+        return (
+            result.estimate[0],
+            result.score[0],
+            result.coefficients[0],
+            result.own_slope[0],
+        )
+
+    estimate, score, coefficients, own = linear(request)
+    score_ht = linear(DirectRequest("ht"))[1]
+    form, n = moments.form[0], moments.n[0]
+    d = within_domain(form, score, score)
+    covariance = within_domain(form, score_ht, score)
+    weight = np.full(len(n), np.nan)
+    if variance != "direct":
+        scale = moments.total[0, :, 0] if request.method == "hajek" else size
+        modelled = modelled_variances(
+            variance,
+            moments,
+            0,
+            score=score,
+            score_ht=score_ht,
+            scale=np.where(scale > 0, scale, np.nan),
+            size=size,
+            mean=estimate,
+        )
+        d, covariance, weight = modelled.variance, modelled.covariance_ht, modelled.weight
+    status = domain_statuses(sample)
+    empty = n == 0
+    undefined = empty | ((request.method == "hajek") & (n == 1) & (variance == "direct"))
+    d = np.where(undefined, np.nan, np.maximum(d, 0.0))
+    shown = np.where(empty, np.nan, estimate) if request.method in ("ht", "hajek") else estimate
+    degrees = np.where(empty, np.nan, np.maximum(moments.n_psu[0] - moments.n_strata[0], 1.0))
+    half = t_quantile(level, degrees) * np.sqrt(d)
+    names: tuple[str, ...] = ()
+    if request.method == "greg":
+        names = ("intercept", *(population.auxiliary[j] for j in request.auxiliary))
+    return DirectEstimates(
+        method=request.method,
+        sample=sample,
+        n_labelled=n.astype(np.int64),
+        size=size,
+        estimate=shown,
+        variance=d,
+        covariance_ht=np.where(undefined, np.nan, covariance),
+        degrees_of_freedom=degrees,
+        lower=shown - half,
+        upper=shown + half,
+        status=status,
+        score=score,
+        formal=np.nan_to_num(estimate),
+        coefficients=coefficients if names else coefficients[:, :0],
+        coefficient_names=names,
+        own_slope=own,
+        variance_method=variance,
+        variance_weight=weight,
+        level=level,
+    )
+
+
+def t_quantile(level: float, degrees: np.ndarray) -> np.ndarray:
+    """Two-sided t quantile at each number of degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(degrees, 0.5 + level / 2.0))
+
+
+def domain_statuses(sample: DomainSample) -> np.ndarray:
+    """One word a domain, shape (m,), object; the first that applies."""
+    moments, size = sample.whole, sample.population.size
+    n, total, gram = moments.n[0], moments.total[0], moments.gram[0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = gram[:, 1, 1] - total[:, 1] ** 2 / total[:, 0]
+    overall = gram[:, 1, 1].sum() + np.finfo(float).tiny
+    constant = spread <= 1e-13 * np.maximum(gram[:, 1, 1], overall / max(n.sum(), 1.0) * n)
+    certain = np.abs(moments.weight_square[0] - total[:, 0]) <= 1e-9 * total[:, 0]
+    status = np.full(len(n), "ok", dtype=object)
+    status[constant & (n >= 2)] = "constant_outcome"
+    status[n == 1] = "single_unit"
+    status[(n > 0) & certain & (n >= size - 0.5)] = "census"
+    status[n == 0] = "out_of_sample"
+    return status
+
+
+def need_native(engine: str) -> None:
+    """Refuse, before anything is computed, an engine that direct estimates do not have."""
+    if engine != "native":
+        raise InputError(
+            "direct estimates are computed natively",
+            code="unknown_engine",
+            field="engine",
+            expected="native",
+            got=engine,
+            hint="R's survey gives the same numbers; the README shows the calls.",
+        )

@@ -1,0 +1,271 @@
+"""Variances of small domains: smoothed, pooled, or by a generalised variance function.
+
+A direct variance from two or three units is mostly noise, from one unit it does not exist, and
+with a binary outcome that is all 0 or all 1 it is 0, which an area-level model takes for
+certainty. The rules here replace the variance, never the estimate.
+
+A residual e of a domain splits into its domain mean b_i and the spread s_i² about it, and so does
+the design variance of Σ w e / N_i: b_i² V_11 (how much Σ w itself varies; 0 where the domain's
+sample size is fixed) + s_i² A_i × a design effect. Both parts are smoothed by empirical Bayes.
+Smoothing the sum as if it were all spread fails where the mean is large beside the spread, as for
+Horvitz–Thompson of an outcome far from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybridge._record import Record
+from pybridge.design.variance import DomainMoments
+from pybridge.direct.linear import within_domain
+from pybridge.errors import FitError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementVariances(Record):
+    """Within-domain element variances and covariances of two residuals, one replicate.
+
+    Attributes
+    ----------
+    mean : numpy.ndarray
+        Shape (m, 2), weighted domain means of (HT's y, z's residual).
+    matrix : numpy.ndarray
+        Shape (m, 2, 2), for the same two; NaN with fewer than two units.
+    pooled : numpy.ndarray
+        Shape (2, 2), s₀² and its companions, weighted by n_i − 1.
+    kurtosis : float
+        κ of z's residuals about their domain means, pooled.
+    """
+
+    mean: np.ndarray
+    matrix: np.ndarray
+    pooled: np.ndarray
+    kurtosis: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelledVariances(Record):
+    """Variance of z and its covariance with HT, for every domain.
+
+    Attributes
+    ----------
+    variance, covariance_ht, variance_ht : numpy.ndarray
+        Shape (m,).
+    weight : numpy.ndarray
+        Shape (m,), B_i, the part of the domain's own element variance (NaN where the method has
+        no such part).
+    design_effect : float
+        What Σ d_i, less the part of the domain means, is over Σ A_i s²_i, over domains with at
+        least two units.
+    """
+
+    variance: np.ndarray
+    covariance_ht: np.ndarray
+    variance_ht: np.ndarray
+    weight: np.ndarray
+    design_effect: float
+
+
+def element_variances(
+    moments: DomainMoments, replicate: int, *, score: np.ndarray, scale: np.ndarray
+) -> ElementVariances:
+    """Element variances of HT's and z's residuals within domains.
+
+    Parameters
+    ----------
+    moments : DomainMoments
+    replicate : int
+        Which of the R replicates.
+    score : numpy.ndarray
+        Shape (m, p), z's score coefficients c_i.
+    scale : numpy.ndarray
+        Shape (m,), what turns a score into a residual (N_i, or N̂_i for Hájek).
+    """
+    total, gram = moments.total[replicate], moments.gram[replicate]
+    n = moments.n[replicate]
+    several = n >= 2
+    residual = np.zeros((len(n), 2, total.shape[1]))
+    residual[:, 0, :2] = moments.shift[1], 1.0
+    residual[:, 1] = score * scale[:, None]
+    weight = np.where(total[:, 0] > 0, total[:, 0], np.nan)
+    first = np.einsum("map,mp->ma", residual, total) / weight[:, None]
+    second = np.einsum("map,mpq,mbq->mab", residual, gram, residual) / weight[:, None, None]
+    central = second - first[:, :, None] * first[:, None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(several, n / (n - 1), np.nan)
+    matrix = central * factor[:, None, None]
+    degrees = np.where(several, n - 1, 0.0)
+    if not several.any():
+        nothing = np.full((2, 2), np.nan)
+        return ElementVariances(first, np.full_like(matrix, np.nan), nothing, np.nan)
+    pooled = np.einsum("m,mab->ab", degrees, np.nan_to_num(matrix)) / degrees.sum()
+    kurtosis = _kurtosis(moments.fourth, residual[several, 1, 1:].mean(axis=0))
+    return ElementVariances(first, matrix, pooled, kurtosis)
+
+
+def _kurtosis(fourth: np.ndarray, residual: np.ndarray) -> float:
+    """Pooled kurtosis of a residual c'(y, f) about its domain means; 3 where it has no spread.
+
+    Domains with a slope of their own share the average slope here: κ only steers how far the
+    element variances are trusted.
+    """
+    rows, cols = np.triu_indices(len(residual))
+    product = residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0)
+    spread = fourth[0, 1:] @ product
+    if spread <= 0:
+        return 3.0
+    return float(max(1.0, product @ fourth[1:, 1:] @ product * fourth[0, 0] / spread**2))
+
+
+def modelled_variances(
+    method: str,
+    moments: DomainMoments,
+    replicate: int,
+    *,
+    score: np.ndarray,
+    score_ht: np.ndarray,
+    scale: np.ndarray,
+    size: np.ndarray,
+    mean: np.ndarray | None = None,
+) -> ModelledVariances:
+    """Variances of z by a model for the element variances, with the covariance with HT.
+
+    Parameters
+    ----------
+    method : {"smoothed", "pooled", "gvf"}
+    moments, replicate, score, scale
+        As in `element_variances`.
+    score_ht : numpy.ndarray
+        Shape (m, p), HT's score coefficients.
+    size : numpy.ndarray
+        Shape (m,), N_i.
+    mean : numpy.ndarray, optional
+        Shape (m,), the estimates, for ``gvf``.
+
+    Returns
+    -------
+    ModelledVariances
+        NaN in domains without units. The matrix of (HT, z) stays positive semidefinite.
+
+    Raises
+    ------
+    FitError
+        Too few domains with at least two units to learn a variance from.
+    """
+    n = moments.n[replicate]
+    form = moments.form[replicate]
+    element = element_variances(moments, replicate, score=score, scale=scale)
+    if np.isnan(element.kurtosis):
+        raise FitError(
+            "no domain has two labelled units, so there is no variance to learn from",
+            code="too_few_labels",
+            field="variance",
+            expected="a domain with at least two labelled units",
+            got=f"{int(n.sum())} units in {int((n > 0).sum())} domains",
+        )
+    direct = np.stack([within_domain(form, c, c) for c in (score_ht, score)])
+    # A_i = Σ w (w − 1) / N_i², with the sizes that turn this estimator's scores into residuals.
+    factor = (moments.weight_square[replicate] - moments.total[replicate][:, 0]) / scale**2
+    factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)
+    if method == "gvf":
+        variance = _generalised_variance_function(n, mean, direct[1])
+        ratio = np.sqrt(variance / np.where(direct[1] > 0, direct[1], np.nan))
+        covariance = within_domain(form, score_ht, score) * ratio
+        weight = np.full(len(n), np.nan)
+        return ModelledVariances(variance, covariance, direct[0], weight, np.nan)
+    several = n >= 2
+    weight = np.zeros(len(n)) if method == "pooled" else _trust(n, element)
+    kept = np.where(several[:, None, None], element.matrix, 0.0) * weight[:, None, None]
+    spread = kept + (1.0 - weight)[:, None, None] * element.pooled
+    between = _squared_means(element.mean, spread, n) * (form[:, 0, 0] / scale**2)[:, None, None]
+    effect = _design_effects(direct, between, factor, element, several)
+    within = spread * factor[:, None, None] * np.sqrt(np.outer(effect, effect))
+    matrix = np.where((n > 0)[:, None, None], between + within, np.nan)
+    return ModelledVariances(
+        matrix[:, 1, 1], matrix[:, 0, 1], matrix[:, 0, 0], weight, float(effect[1])
+    )
+
+
+def _squared_means(mean: np.ndarray, spread: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """E[b_i b_i'] of the domains' mean residuals (m, 2, 2), by empirical Bayes.
+
+    ``mean`` (m, 2) is noisy with covariance spread_i / n_i; squaring it would count the noise.
+    """
+    seen = n > 0
+    noise = np.where(seen[:, None, None], spread, 0.0) / np.where(seen, n, 1.0)[:, None, None]
+    z = np.where(seen[:, None], mean, 0.0)
+    precision = np.where(seen, n, 0.0)
+    centre = precision @ z / precision.sum()
+    away = np.where(seen[:, None], z - centre, 0.0)
+    raw = np.einsum("m,ma,mb->ab", precision, away, away)
+    prior = (raw - np.einsum("m,mab->ab", precision, noise)) / precision.sum()
+    values, vectors = np.linalg.eigh(prior)
+    prior = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    scale = np.sqrt(np.maximum(np.diag(prior), 0.0))
+    top = np.where(scale > 0, scale**2, 0.0)
+    trust = top / np.where(top + noise[:, [0, 1], [0, 1]] > 0, top + noise[:, [0, 1], [0, 1]], 1.0)
+    best = centre + trust * away
+    left = np.sqrt(1.0 - trust)
+    return best[:, :, None] * best[:, None, :] + left[:, :, None] * prior * left[:, None, :]
+
+
+def _design_effects(
+    direct: np.ndarray,
+    between: np.ndarray,
+    factor: np.ndarray,
+    element: ElementVariances,
+    several: np.ndarray,
+) -> np.ndarray:
+    """Pooled effects (2,) of HT and z: what the direct variances are above the means' part.
+
+    Over domains with at least two units, so that smoothed and direct variances have one total.
+    """
+    own = np.einsum("maa->am", element.matrix)
+    rest = direct - np.einsum("maa->am", between)
+    top = np.where(several, rest, 0.0).sum(axis=1)
+    bottom = np.where(several, factor * own, 0.0).sum(axis=1)
+    known = (bottom > 0) & (top > 0)
+    return np.where(known, top / np.where(bottom > 0, bottom, 1.0), 1.0)
+
+
+def _trust(n: np.ndarray, element: ElementVariances) -> np.ndarray:
+    """B_i of linear empirical Bayes on the element variances; 0 with fewer than two units."""
+    several = n >= 2
+    own = element.matrix[:, 1, 1]
+    pooled = element.pooled[1, 1]
+    safe = np.where(several, n, 2.0)
+    noise = pooled**2 * (2.0 / (safe - 1) + (element.kurtosis - 3.0) / safe)
+    noise = np.maximum(noise, 0.0)
+    degrees = np.where(several, n - 1, 0.0)
+    excess = np.where(several, (own - pooled) ** 2 - noise, 0.0)
+    between = max(0.0, (degrees * excess).sum() / degrees.sum())
+    if between == 0.0:
+        return np.zeros(len(n))
+    return np.where(several, between / (between + noise), 0.0)
+
+
+def _generalised_variance_function(
+    n: np.ndarray, mean: np.ndarray | None, direct: np.ndarray
+) -> np.ndarray:
+    """log d_i on log n_i, the mean and its square, fitted by least squares, and bias-corrected."""
+    assert mean is not None
+    use = (n >= 2) & (direct > 0) & np.isfinite(mean)
+    if use.sum() < 6:
+        raise FitError(
+            "a generalised variance function needs six domains with a positive direct variance",
+            code="too_few_domains",
+            field="variance",
+            expected="at least 6 domains with two or more labelled units",
+            got=int(use.sum()),
+            hint="variance='smoothed' or 'pooled' works with fewer.",
+        )
+    centre, spread = mean[use].mean(), mean[use].std()
+    z = (mean - centre) / (spread if spread > 0 else 1.0)
+    count = np.log(np.where(n > 0, n, np.nan))
+    columns = np.column_stack([np.ones_like(z), count, z, z**2])
+    beta = np.linalg.lstsq(columns[use], np.log(direct[use]), rcond=None)[0]
+    fitted = np.exp(columns @ beta)
+    # exp of a mean log is too small a mean: scaled so that the totals agree.
+    return fitted * direct[use].sum() / fitted[use].sum()

@@ -1,0 +1,155 @@
+"""Labels of domains, groups, strata and primary units: codes in, labels out unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import key_column, listed
+from pybridge.errors import InputError
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Codes of a column of labels.
+
+    Attributes
+    ----------
+    codes : numpy.ndarray
+        Shape (n,), integers in [0, m).
+    labels : numpy.ndarray
+        Shape (m,), object: the labels themselves, sorted where they can be sorted.
+    """
+
+    codes: np.ndarray
+    labels: np.ndarray
+
+
+def encode(column: pd.Series) -> Labels:
+    """Codes and sorted labels of a column without missing values.
+
+    A categorical keeps the order of its categories, of which only the used ones stay. Cost O(n)
+    and, for integers in a short range, no hash table.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = np.asarray(column.cat.codes)
+        used = np.bincount(codes, minlength=len(column.cat.categories)) > 0
+        renumber = np.cumsum(used) - 1
+        labels = np.asarray(column.cat.categories, dtype=object)[used]
+        return Labels(codes if used.all() else renumber[codes], labels)
+    if pd.api.types.is_integer_dtype(column.dtype) and len(column):
+        values = column.to_numpy(dtype=np.int64)
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(1024, len(values) // 4):
+            return _encode_short_range(values, low, high)
+    codes, found = pd.factorize(column, sort=False)
+    labels = np.asarray(found, dtype=object)
+    order = _sorted_order(labels)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return Labels(rank[codes], labels[order])
+
+
+def _encode_short_range(values: np.ndarray, low: int, high: int) -> Labels:
+    offset = values - low
+    used = np.bincount(offset, minlength=high - low + 1) > 0
+    labels = (np.flatnonzero(used) + low).astype(object)
+    return Labels(offset if used.all() else (np.cumsum(used) - 1)[offset], labels)
+
+
+def _sorted_order(labels: np.ndarray) -> np.ndarray:
+    try:
+        return np.argsort(labels, kind="stable")
+    except TypeError:  # labels of several types have no order of their own: as they first appear
+        return np.arange(len(labels))
+
+
+def match(column: pd.Series, labels: np.ndarray) -> np.ndarray:
+    """Positions of the column's values in ``labels``, −1 where a value is not among them."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        categories = pd.Index(np.asarray(column.cat.categories, dtype=object))
+        where = _index(labels).get_indexer(categories)
+        return where[np.asarray(column.cat.codes)]
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return pd.Index(_tight(labels)).get_indexer(pd.Index(column.to_numpy(dtype=np.int64)))
+    return _index(labels).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+
+
+def _index(labels: np.ndarray) -> pd.Index:
+    return pd.Index(labels, dtype=object)
+
+
+def _tight(labels: np.ndarray) -> np.ndarray:
+    whole = all(isinstance(x, (int, np.integer)) for x in labels)
+    return labels.astype(np.int64) if whole else labels
+
+
+def match_domains(column: pd.Series, labels: np.ndarray, *, field: str) -> np.ndarray:
+    """As `match`, but a value that is not among the population's domains is an InputError."""
+    codes = match(column, labels)
+    if (codes < 0).any():
+        unknown = pd.unique(column[codes < 0])
+        hint = None
+        if {str(x) for x in unknown} & {str(x) for x in labels}:
+            hint = (
+                "The same labels stand in one table as text and in the other as numbers: "
+                "give both columns one type."
+            )
+        raise InputError(
+            f"the sample has domains that the population does not know: {listed(unknown)}",
+            code="unknown_domain",
+            field=field,
+            expected="domains of the population",
+            got=listed(unknown),
+            hint=hint,
+        )
+    return codes
+
+
+def parents(
+    table: pd.DataFrame, domain_codes: np.ndarray, n_domains: int, levels: tuple[str, ...]
+) -> Mapping[str, np.ndarray]:
+    """The group of every domain at every level; a domain with two groups is an InputError.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Units or domains, n rows.
+    domain_codes : numpy.ndarray
+        Shape (n,), the domain of every row.
+    n_domains : int
+        m.
+    levels : tuple of str
+        Columns, coarse to fine.
+
+    Returns
+    -------
+    mapping of str to numpy.ndarray
+        For every level the labels of the domains' groups, shape (m,), object.
+    """
+    found: dict[str, np.ndarray] = {}
+    finer_codes, finer_count, finer_name = domain_codes, n_domains, "domain"
+    for level in reversed(levels):
+        encoded = encode(key_column(table, level, field="taxonomy"))
+        parent = np.full(finer_count, -1, dtype=np.intp)
+        parent[finer_codes] = encoded.codes
+        clash = parent[finer_codes] != encoded.codes
+        if clash.any():
+            row = int(np.flatnonzero(clash)[0])
+            same_child = finer_codes == finer_codes[row]
+            several = encoded.labels[np.unique(np.asarray(encoded.codes)[same_child])]
+            raise InputError(
+                f"the taxonomy is not nested: one {finer_name} lies in several groups of {level!r}",
+                code="taxonomy_not_nested",
+                field="taxonomy",
+                expected=f"one {level!r} for every {finer_name}",
+                got=f"row {row}: {listed(several)}",
+            )
+        per_domain = np.empty(n_domains, dtype=np.intp)
+        per_domain[domain_codes] = encoded.codes
+        found[level] = encoded.labels[per_domain]
+        finer_codes, finer_count, finer_name = encoded.codes, len(encoded.labels), level
+    return {level: found[level] for level in levels}
