@@ -15,6 +15,25 @@ from pybridge._record import Record
 FEW_SPARE_DOMAINS = 5
 
 
+@dataclass(frozen=True)
+class AreaProblem:
+    """Arrays of one problem, as every engine takes them.
+
+    Attributes
+    ----------
+    estimate : numpy.ndarray
+        Shape (m,), direct estimates; NaN where a domain has none.
+    variance : numpy.ndarray
+        Shape (m,), their sampling variances.
+    covariates : numpy.ndarray
+        Shape (m, p), the whole design matrix.
+    """
+
+    estimate: np.ndarray
+    variance: np.ndarray
+    covariates: np.ndarray
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AreaFit(Record):
     """One fit of the area-level model, for m domains and p coefficients.
@@ -52,10 +71,18 @@ class AreaFit(Record):
         ``converged``, ``boundary``, ``not_converged``, ``weak_identification`` or ``failed``.
     engine_status : str
         The engine's own verdict.
+    intervals : numpy.ndarray or None
+        Shape (m, 2), the ends of intervals that are not normal ones.
+    criteria : mapping of str to float
+        The engine's own information criteria, under its own names.
     exact : mapping
-        For an engine other than the native one: the exact optimum beside it.
+        For an engine other than the native one: ``model_variance``, ``log_likelihood`` and
+        ``restricted_log_likelihood`` at the exact optimum, ``shortfall`` of the engine in the
+        one that was maximised.
     conditions : tuple of str
         What the engine said, and what was done about it.
+    versions : mapping of str to str
+        Of the engine and what it runs on.
     """
 
     engine: str
@@ -74,8 +101,11 @@ class AreaFit(Record):
     iterations: int
     status: str
     engine_status: str = ""
+    intervals: np.ndarray | None = None
+    criteria: Mapping[str, float] = field(default_factory=dict)
     exact: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def standard_error(self) -> np.ndarray:
@@ -84,12 +114,16 @@ class AreaFit(Record):
 
     @property
     def lower(self) -> np.ndarray:
-        """Shape (m,), lower ends of the normal intervals."""
+        """Shape (m,), lower ends of the intervals, normal ones unless the method has its own."""
+        if self.intervals is not None:
+            return self.intervals[:, 0]
         return self.estimate - _quantile(self.level) * self.standard_error
 
     @property
     def upper(self) -> np.ndarray:
-        """Shape (m,), upper ends of the normal intervals."""
+        """Shape (m,), upper ends of the intervals."""
+        if self.intervals is not None:
+            return self.intervals[:, 1]
         return self.estimate + _quantile(self.level) * self.standard_error
 
     def summary(self) -> str:

@@ -14,6 +14,7 @@ from pybridge.smoothing._area_fit import AreaFit, fit_status
 from pybridge.smoothing._area_mse import eblup_mse, variance_and_bias
 from pybridge.smoothing._area_profile import Problem, State, log_likelihoods, solve_gls
 from pybridge.smoothing._model_variance import Optimum, find_model_variance, prasad_rao_variance
+from pybridge.tables.area import check_counts, check_variances
 
 NATIVE_METHODS = ("REML", "ML", "FH", "PR")
 
@@ -99,6 +100,27 @@ def fit_area_model(
         estimate=np.asarray(estimate, dtype=np.float64),
         covariates=np.asarray(covariates, dtype=np.float64),
         optimum=optimum,
+        method=method,
+        level=level,
+    )
+
+
+def area_model_at(
+    model_variance: float,
+    *,
+    estimate: np.ndarray,
+    variance: np.ndarray,
+    covariates: np.ndarray,
+    method: str,
+    level: float = 0.95,
+) -> AreaFit:
+    """As `fit_area_model`, at a model variance that another engine found."""
+    scaled = prepare(estimate=estimate, variance=variance, covariates=covariates)
+    return predict(
+        scaled,
+        estimate=np.asarray(estimate, dtype=np.float64),
+        covariates=np.asarray(covariates, dtype=np.float64),
+        optimum=Optimum(model_variance / scaled.unit**2, 0, 1),
         method=method,
         level=level,
     )
@@ -227,51 +249,4 @@ def _check_finite(field: str, values: np.ndarray) -> None:
             field=field,
             expected="finite numbers",
             got=f"rows {listed(rows)} (counted from 0)",
-        )
-
-
-def check_counts(*, n_sampled: int, n_coefficients: int) -> None:
-    """More sampled domains than coefficients, or InputError."""
-    if n_coefficients < 1:
-        raise InputError(
-            "the model has no coefficient",
-            code="no_covariates",
-            field="covariates",
-            expected="at least a column of ones",
-            got="0 columns",
-        )
-    if n_sampled <= n_coefficients:
-        raise InputError(
-            "fewer domains than the model needs: the variance between domains cannot be estimated",
-            code="too_few_domains",
-            field="covariates",
-            expected=f"more than {n_coefficients} domains with a direct estimate",
-            got=f"{n_sampled} domains with a direct estimate, {n_coefficients} coefficients",
-            hint="Leave out covariates, or use the direct estimates.",
-        )
-
-
-def check_variances(variance: np.ndarray) -> None:
-    """Sampling variances (m,) of the sampled domains: finite, not negative, not all 0."""
-    for bad, code, message in (
-        (np.isnan(variance), "missing_variance", "is missing beside a direct estimate"),
-        (np.isinf(variance), "infinite_variance", "is infinite"),
-        (variance < 0, "negative_variance", "is negative"),
-    ):
-        if bad.any():
-            raise InputError(
-                f"the sampling variance of {int(bad.sum())} domains {message}",
-                code=code,
-                field="variance",
-                expected="a finite number, 0 or greater, beside every direct estimate",
-                got=f"rows {listed(np.flatnonzero(bad))} (counted from 0, sampled domains only)",
-            )
-    if not (variance > 0).any():
-        raise InputError(
-            "all sampling variances are 0: there is nothing to smooth",
-            code="all_variances_zero",
-            field="variance",
-            expected="variances (squared standard errors) greater than 0",
-            got=f"{len(variance)} zeros",
-            hint="Use variance='smoothed' of the direct estimators where outcomes are constant.",
         )

@@ -1,0 +1,52 @@
+"""What was asked of an area-level model, beside the table: one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybridge._record import Record
+from pybridge.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FayHerriotSpec(Record):
+    """The request.
+
+    Attributes
+    ----------
+    engine, method, mode : str
+        In the words of `fay_herriot`, the method in the engine's own case.
+    level : float
+    seed : int or None
+    options : mapping
+        The engine's own options, under its own names, completed with their defaults.
+    """
+
+    engine: str
+    method: str
+    mode: str = "guarded"
+    level: float = 0.95
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """One line."""
+        options = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        return f"engine {self.engine}, method {self.method}, mode {self.mode}" + (
+            f", {options}" if options else ""
+        )
+
+
+def refuse_options(given: Mapping[str, Any], allowed: tuple[str, ...], *, engine: str) -> None:
+    """InputError for options that the engine does not have."""
+    unknown = [name for name in given if name not in allowed]
+    if unknown:
+        raise InputError(
+            f"engine {engine!r} has no option {', '.join(unknown)}",
+            code="unknown_option",
+            field=unknown[0],
+            expected=", ".join(allowed) or "no further options",
+            got=", ".join(unknown),
+        )

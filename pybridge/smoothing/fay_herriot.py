@@ -1,0 +1,161 @@
+"""The public entry of the Fay-Herriot model: one request, checked, to one engine."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from pybridge._options import MODES, check_level, choose, whole_number
+from pybridge._record import Record
+from pybridge.errors import InputError
+from pybridge.smoothing._spec import FayHerriotSpec
+from pybridge.smoothing.fay_herriot_fit import FayHerriotFit, plain_provenance
+from pybridge.tables.area import area_table
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One way of computing: a module with ``complete_options(given)`` and ``fit(table, spec)``."""
+
+    engine: str
+    methods: tuple[str, ...]
+    module: str
+    modes: tuple[str, ...] = MODES
+
+
+# One line an adapter; an engine may have several, for different methods.
+ADAPTERS = (
+    Adapter("sae", ("REML", "ML", "FH"), "pybridge.smoothing._sae"),
+    Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
+)
+
+
+def fay_herriot(
+    formula: str,
+    area: pd.DataFrame,
+    *,
+    variance: str = "variance",
+    domain: str | None = None,
+    engine: str = "sae",
+    method: str = "REML",
+    correlation: str | None = None,
+    proximity: Any = None,
+    level: float = 0.95,
+    seed: int | None = None,
+    mode: str = "guarded",
+    **engine_options: Any,
+) -> FayHerriotFit:
+    """Smooth direct domain estimates by the area-level model of Fay and Herriot.
+
+    z_i ~ N(θ_i, d_i), θ_i = x_i'β + v_i, v_i ~ N(0, σ²): domains with little data lean on the
+    regression, domains with much data on their own estimate.
+
+    Parameters
+    ----------
+    formula : str
+        ``"estimate ~ f"``: the column of direct estimates (empty where a domain has none), then
+        covariates in patsy's words.
+    area : pandas.DataFrame
+        One row a domain. A record with ``to_frame()`` will do.
+    variance : str
+        Column of the sampling variances, the squares of the standard errors; 0 for a domain
+        observed in full.
+    domain : str, optional
+        Column of the domains' labels; by default ``domain`` if there is one, else row numbers.
+    engine : {"sae", "native"}
+        Who computes: R's package sae, or pybridge itself (exact optimum, any number of domains,
+        no R). Never one in place of the other.
+    method : str
+        Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``; upper or
+        lower case.
+    correlation, proximity : optional
+        None: domains are independent.
+    level : float
+        Confidence level of the intervals.
+    seed : int, optional
+        For engines that draw random numbers (sae's B).
+    mode : {"guarded", "raw"}
+        ``"raw"``: R's function as it is. ``"guarded"``: the same call, the answer compared with
+        the exact optimum, failures named, domains without an estimate predicted.
+    **engine_options
+        The R function's own arguments by its own names: for sae MAXITER, PRECISION, B; and
+        ``time_limit`` in seconds.
+
+    Returns
+    -------
+    FayHerriotFit
+
+    Raises
+    ------
+    InputError
+        Anything wrong with the request or the table, before an engine runs.
+    EngineUnavailable
+        R, rpy2 or a package is missing.
+    EngineError
+        R stopped, in raw mode.
+
+    References
+    ----------
+    Fay and Herriot (1979), JASA 74, 269. Rao and Molina (2015), Small Area Estimation, ch. 6.
+    """
+    adapter = _adapter(engine, method, mode, correlation, proximity)
+    module = importlib.import_module(adapter.module)
+    spec = FayHerriotSpec(
+        engine=engine,
+        method=_own_case(method, adapter.methods),
+        mode=mode,
+        level=check_level(level),
+        seed=None if seed is None else whole_number("seed", seed, least=0, most=2**31 - 1),
+        options=module.complete_options(engine_options),
+    )
+    rows = area.to_frame() if isinstance(area, Record) else area
+    table = area_table(formula, rows, variance=variance, domain=domain)
+    fit = module.fit(table, spec)
+    return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=plain_provenance(spec, fit))
+
+
+def _own_case(method: str, methods: tuple[str, ...]) -> str:
+    return next(own for own in methods if own.lower() == method.lower())
+
+
+def _adapter(engine: Any, method: Any, mode: Any, correlation: Any, proximity: Any) -> Adapter:
+    """The adapter for a legal combination, or an InputError that lists what is legal."""
+    choose("engine", engine, dict.fromkeys(adapter.engine for adapter in ADAPTERS))
+    choose("mode", mode, MODES)
+    if correlation is not None or proximity is not None:
+        raise InputError(
+            "correlated domain effects are not available with any engine here",
+            code="not_available",
+            field="correlation" if correlation is not None else "proximity",
+            expected="correlation=None, proximity=None",
+            got=correlation if correlation is not None else type(proximity).__name__,
+        )
+    own = [adapter for adapter in ADAPTERS if adapter.engine == engine]
+    for adapter in own:
+        if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods):
+            if mode not in adapter.modes:
+                raise InputError(
+                    f"engine {engine!r} has no mode {mode!r}: there is no R function to call as "
+                    "it is",
+                    code="unknown_option",
+                    field="mode",
+                    expected=" | ".join(adapter.modes),
+                    got=mode,
+                )
+            return adapter
+    others = dict.fromkeys(
+        adapter.engine
+        for adapter in ADAPTERS
+        if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods)
+    )
+    raise InputError(
+        f"engine {engine!r} has no method {method!r}",
+        code="unknown_option",
+        field="method",
+        expected=" | ".join(word for adapter in own for word in adapter.methods),
+        got=method,
+        hint=f"Engines with it: {', '.join(others)}." if others else None,
+    )

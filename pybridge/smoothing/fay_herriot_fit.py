@@ -1,0 +1,251 @@
+"""The record of a Fay-Herriot fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import listed
+from pybridge._record import FrozenMapping, Record, freeze, plain
+from pybridge.smoothing._area_fit import AreaFit, domain_statuses
+from pybridge.smoothing._spec import FayHerriotSpec
+from pybridge.tables.area import AreaTable
+
+_UNUSABLE = ("not_converged", "failed")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FayHerriotFit(Record):
+    """A Fay-Herriot fit: what was asked, the checked table, and the numbers.
+
+    Attributes
+    ----------
+    spec : FayHerriotSpec
+        The request: engine, method, mode, level, seed, options.
+    area : AreaTable
+        The engine's input: direct estimates, variances, design matrix, of m domains.
+    fit : AreaFit
+        The numbers as arrays, shapes in its own docstring.
+    provenance
+        Engine, versions, method, options, seed.
+    """
+
+    spec: FayHerriotSpec
+    area: AreaTable
+    fit: AreaFit
+    provenance: Any
+
+    @property
+    def model_variance(self) -> float:
+        """σ², the variance of the domain effects."""
+        return self.fit.model_variance
+
+    @property
+    def log_likelihood(self) -> float:
+        """The ordinary log-likelihood at the model variance, under REML too."""
+        return self.fit.log_likelihood
+
+    @property
+    def restricted_log_likelihood(self) -> float:
+        """The restricted log-likelihood there, with +½ log|X'X|."""
+        return self.fit.restricted_log_likelihood
+
+    @property
+    def status(self) -> str:
+        """The verdict on the fit, in the words used everywhere."""
+        return self.fit.status
+
+    @property
+    def engine_status(self) -> str:
+        """The engine's own verdict."""
+        return self.fit.engine_status
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the engine said, and what was done about it."""
+        return self.fit.conditions
+
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """For an R engine in guarded mode: the exact optimum's variance and likelihoods."""
+        return self.fit.exact
+
+    @property
+    def domain_status(self) -> np.ndarray:
+        """Shape (m,), object: ``ok``, ``out_of_sample``, ``census`` or ``negative_mse``."""
+        words = domain_statuses(
+            estimate=self.area.estimate, variance=self.area.variance, mse=self.fit.mse
+        )
+        return np.asarray(freeze(words))
+
+    @property
+    def n_sampled(self) -> int:
+        """Domains with a direct estimate."""
+        return int(self.area.sampled.sum())
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, from the ordinary log-likelihood with p + 1 parameters.
+
+        Under REML do not compare models with different covariates by it.
+        """
+        return -2.0 * self.log_likelihood + 2.0 * self._n_parameters
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion, with the number of domains that have a direct estimate."""
+        return -2.0 * self.log_likelihood + math.log(self.n_sampled) * self._n_parameters
+
+    @property
+    def kic(self) -> float:
+        """Kullback's criterion (Cavanaugh 1999), as sae gives it."""
+        return -2.0 * self.log_likelihood + 3.0 * self._n_parameters
+
+    @property
+    def _n_parameters(self) -> int:
+        return len(self.area.covariate_names) + 1
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """Table: term, estimate, standard_error, statistic, p_value (normal, two-sided)."""
+        error = np.sqrt(self.fit.coefficient_covariance.diagonal())
+        statistic = self.fit.coefficients / error
+        p_value = [math.erfc(abs(t) / math.sqrt(2.0)) for t in statistic]
+        return pd.DataFrame(
+            {
+                "term": list(self.area.covariate_names),
+                "estimate": self.fit.coefficients,
+                "standard_error": error,
+                "statistic": statistic,
+                "p_value": p_value,
+            }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a domain, in the order of the area table.
+
+        Columns: domain (under the name of the table's column), n_labelled (where the table has
+        it), direct, direct_variance, cv (of the smoothed estimate), level, estimate, mse,
+        standard_error, lower, upper, shrinkage, synthetic, status.
+        """
+        fit = self.fit
+        error = fit.standard_error
+        size = np.abs(fit.estimate)
+        cv = np.divide(error, size, out=np.full(len(size), np.nan), where=size > 0)
+        table: dict[str, Any] = {self.area.domain_name: self.area.domains}
+        if self.area.n_labelled is not None:
+            table["n_labelled"] = self.area.n_labelled
+        table.update(
+            direct=self.area.estimate,
+            direct_variance=self.area.variance,
+            cv=cv,
+            level=np.full(len(size), fit.level),
+            estimate=fit.estimate,
+            mse=fit.mse,
+            standard_error=error,
+            lower=fit.lower,
+            upper=fit.upper,
+            shrinkage=fit.shrinkage,
+            synthetic=fit.synthetic,
+            status=self.domain_status,
+        )
+        return pd.DataFrame({name: np.array(column) for name, column in table.items()})
+
+    def diagnostics(self) -> pd.DataFrame:
+        """One row a domain: residual, standardised residual, random effect, leverage.
+
+        The standardised residual is (z − x'β)/√(σ² + d): near a standard normal where the model
+        holds. NaN where there is no direct estimate.
+        """
+        fit, area = self.fit, self.area
+        residual = area.estimate - fit.synthetic
+        total = fit.model_variance + area.variance
+        scale = np.sqrt(total, out=np.full(len(total), np.nan), where=total > 0)
+        leverage = np.einsum(
+            "ij,jk,ik->i", area.covariates, fit.coefficient_covariance, area.covariates
+        )
+        table = {
+            area.domain_name: area.domains,
+            "residual": residual,
+            "standardised_residual": residual / scale,
+            "random_effect": fit.shrinkage * residual,
+            "leverage": np.where(area.sampled, leverage / scale**2, np.nan),
+        }
+        return pd.DataFrame({name: np.array(column) for name, column in table.items()})
+
+    def summary(self) -> str:
+        """The fit as text."""
+        m = len(self.area.domains)
+        lines = [
+            f"Fay-Herriot model {self.area.formula}, {self.spec.summary()}",
+            f"{m} domains, {m - self.n_sampled} of them without a direct estimate",
+            f"status {self.status} (engine: {self.engine_status}), model variance "
+            f"{self.model_variance:.6g}, log-likelihood {self.log_likelihood:.6g}",
+            self.coefficients.to_string(index=False, float_format=lambda x: f"{x:.5g}"),
+        ]
+        special = self.domain_status
+        for word in ("census", "negative_mse"):
+            which = self.area.domains[special == word]
+            if len(which):
+                lines.append(f"{word}: {listed(which)}")
+        lines += list(self.conditions)
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values, ready for ``json``."""
+        return {
+            "spec": self.spec.to_dict(),
+            "formula": self.area.formula,
+            "model_variance": plain(self.model_variance),
+            "log_likelihood": plain(self.log_likelihood),
+            "restricted_log_likelihood": plain(self.restricted_log_likelihood),
+            "status": self.status,
+            "engine_status": self.engine_status,
+            "conditions": list(self.conditions),
+            "exact": plain(self.exact),
+            "coefficients": plain(self.coefficients.to_dict("list")),
+            "domains": plain(self.to_frame().to_dict("list")),
+            "provenance": plain(self.provenance),
+        }
+
+    def r_script(self, path: str | PathLike[str] | None = None) -> str:
+        """A complete R script, data included, that gives the same numbers under plain Rscript.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+
+        Returns
+        -------
+        str
+            The script. For ``engine="native"`` it asks sae for the same optimum with a tight
+            PRECISION, equal to about nine digits; otherwise the numbers are the same to the bit.
+        """
+        from pybridge.smoothing._r_script import fay_herriot_script
+
+        text = fay_herriot_script(self.spec, self.area)
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        return text
+
+
+def plain_provenance(spec: FayHerriotSpec, fit: AreaFit) -> Mapping[str, Any]:
+    """Where the numbers come from."""
+    return FrozenMapping(
+        {
+            "engine": spec.engine,
+            "method": spec.method,
+            "mode": spec.mode,
+            "seed": spec.seed,
+            "options": dict(spec.options),
+            "versions": dict(fit.versions),
+        }
+    )
