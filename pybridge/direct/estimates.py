@@ -215,7 +215,6 @@ def direct_estimates(
             score=score,
             score_ht=score_ht,
             scale=np.where(scale > 0, scale, np.nan),
-            size=size,
             mean=estimate,
         )
         d, covariance, weight = modelled.variance, modelled.covariance_ht, modelled.weight

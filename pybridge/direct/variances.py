@@ -127,7 +127,6 @@ def modelled_variances(
     score: np.ndarray,
     score_ht: np.ndarray,
     scale: np.ndarray,
-    size: np.ndarray,
     mean: np.ndarray | None = None,
 ) -> ModelledVariances:
     """Variances of z by a model for the element variances, with the covariance with HT.
@@ -139,8 +138,6 @@ def modelled_variances(
         As in `element_variances`.
     score_ht : numpy.ndarray
         Shape (m, p), HT's score coefficients.
-    size : numpy.ndarray
-        Shape (m,), N_i.
     mean : numpy.ndarray, optional
         Shape (m,), the estimates, for ``gvf``.
 

@@ -1,0 +1,158 @@
+"""The direct estimator that the bias-corrected score refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pybridge.direct.inputs import auxiliary_positions
+from pybridge.direct.linear import DirectRequest, within_domain
+from pybridge.direct.variances import modelled_variances
+from pybridge.errors import FitError, InputError
+from pybridge.selection.candidates import Candidate
+from pybridge.selection.fits import Replicates, direct_request
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceEstimates:
+    """One design-unbiased direct estimator in all replicates.
+
+    Attributes
+    ----------
+    name : str
+    request : DirectRequest
+    whole, variance, fpc_factor : numpy.ndarray
+        Shape (m,): estimate, direct variance, Var / Var without finite population correction.
+    rest, fold : numpy.ndarray
+        Shape (K, m), NaN in domains without units there.
+    score : numpy.ndarray
+        Shape (m, p), score coefficients on the whole sample.
+    """
+
+    name: str
+    request: DirectRequest
+    whole: np.ndarray
+    variance: np.ndarray
+    fpc_factor: np.ndarray
+    rest: np.ndarray
+    fold: np.ndarray
+    score: np.ndarray
+
+    def covariance_with(self, candidate: Candidate, replicates: Replicates) -> np.ndarray:
+        """Cov(R_i, z_i) with the direct input z of a candidate, shape (m,); NaN for functions."""
+        if candidate.function is not None:
+            return np.full(len(self.whole), np.nan)
+        whole = replicates.sample.whole
+        linear = replicates.linear(direct_request(candidate, replicates.population), whole)
+        return within_domain(whole.form[0], self.score, linear.score[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The chosen reference, HT beside it, and what the choice was made from."""
+
+    chosen: ReferenceEstimates
+    horvitz_thompson: ReferenceEstimates
+    variance_sums: Mapping[str, float]
+
+
+def find_reference(
+    reference: str, candidates: Sequence[Candidate], replicates: Replicates
+) -> Reference:
+    """The reference asked for, or the one of all direct estimators with the smallest variances.
+
+    GREG and PPI as references use the auxiliary variables of the candidates that use them; where
+    no candidate does, all that the population knows.
+    """
+    options = _options(candidates, replicates)
+    ht = _estimates("HT", options["HT"], replicates)
+    if reference == "ht":
+        return Reference(ht, ht, {"HT": float(np.nansum(ht.variance))})
+    wanted = {
+        name: request
+        for name, request in options.items()
+        if reference == "auto" or request.method == reference
+    }
+    if not wanted:
+        raise InputError(
+            f"the reference {reference!r} needs an auxiliary variable",
+            code="no_reference",
+            field="reference",
+            expected="an auxiliary variable in the population or in a candidate",
+            got=reference,
+        )
+    found = [
+        ht if name == "HT" else _estimates(name, request, replicates)
+        for name, request in wanted.items()
+    ]
+    usable = np.isfinite(np.stack([item.variance for item in found])).all(axis=0)
+    usable &= replicates.sample.whole.n[0] >= 2
+    sums = {item.name: float(item.variance[usable].sum()) for item in found}
+    best = min(found, key=lambda item: sums[item.name])
+    return Reference(best, ht, sums)
+
+
+def _options(candidates: Sequence[Candidate], replicates: Replicates) -> dict[str, DirectRequest]:
+    population = replicates.population
+    options = {"HT": DirectRequest("ht"), "Hájek": DirectRequest("hajek")}
+    for method, label in (("ppi", "PPI"), ("greg", "GREG")):
+        used = dict.fromkeys(
+            item.unit_auxiliary
+            for item in candidates
+            if item.function is None and item.direct == method
+        )
+        sets = list(used)
+        if (
+            not sets
+            and population.auxiliary
+            and (method == "greg" or len(population.auxiliary) == 1)
+        ):
+            sets = [population.auxiliary]
+        for names in sets:
+            positions = auxiliary_positions(population, names)
+            name = label if len(sets) == 1 else f"{label}({', '.join(names)})"
+            options[name] = DirectRequest(method, positions)
+    return options
+
+
+def _estimates(name: str, request: DirectRequest, replicates: Replicates) -> ReferenceEstimates:
+    whole = replicates.sample.whole
+    linear = replicates.linear(request, whole)
+    score = linear.score[0]
+    variance = within_domain(whole.form[0], score, score)
+    without = within_domain(whole.form_with_replacement[0], score, score)
+    n = whole.n[0]
+    factor = np.where(without > 0, variance / np.where(without > 0, without, 1.0), 1.0)
+    alone = n == 1
+    if alone.any():
+        variance = np.where(alone, _modelled(request, replicates, score), variance)
+    return ReferenceEstimates(
+        name=name,
+        request=request,
+        whole=np.where(n > 0, linear.estimate[0], np.nan),
+        variance=np.where(n > 0, variance, np.nan),
+        fpc_factor=factor,
+        rest=replicates.direct(request, replicates.rest),
+        fold=replicates.direct(request, replicates.fold),
+        score=score,
+    )
+
+
+def _modelled(request: DirectRequest, replicates: Replicates, score: np.ndarray) -> np.ndarray:
+    """Smoothed variances, for domains whose one unit has no direct one."""
+    whole, size = replicates.sample.whole, replicates.population.size
+    scale = whole.total[0, :, 0] if request.method == "hajek" else size
+    score_ht = replicates.linear(DirectRequest("ht"), whole).score[0]
+    try:
+        return modelled_variances(
+            "smoothed",
+            whole,
+            0,
+            score=score,
+            score_ht=score_ht,
+            scale=np.where(scale > 0, scale, np.nan),
+        ).variance
+    except FitError:
+        return np.full(len(size), np.nan)

@@ -1,0 +1,184 @@
+"""Candidates that smooth: one area-level fit on the whole sample, one without each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pybridge.design.variance import DomainMoments
+from pybridge.direct.estimates import domain_statuses
+from pybridge.direct.linear import DirectRequest, LinearEstimates, within_domain
+from pybridge.direct.variances import modelled_variances
+from pybridge.errors import FitError, InputError, PybridgeError
+from pybridge.selection.candidates import Candidate
+from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
+from pybridge.smoothing._area_fit import AreaProblem
+from pybridge.tables.area import check_counts
+from pybridge.tables.area_formula import area_covariates, parse_area_formula
+from pybridge.tables.population import Population
+
+# A column for the left-hand side, which the population's own table does not have.
+_LEFT = "direct_estimate_"
+
+
+def area_problems(candidate: Candidate, replicates: Replicates) -> list[AreaProblem]:
+    """The whole sample's problem, then that of the sample without each fold."""
+    population = replicates.population
+    x = _covariates(candidate.area_formula or "~ 1", replicates)
+    request, ht = direct_request(candidate, population), DirectRequest("ht")
+    out: list[AreaProblem] = []
+    for moments in (replicates.sample.whole, replicates.rest):
+        z, base = replicates.linear(request, moments), replicates.linear(ht, moments)
+        for r in range(moments.n_replicates):
+            d = _sampling_variance(candidate, moments, r, z, base, population.size)
+            seen = (moments.n[r] > 0) & np.isfinite(d)
+            estimate = np.where(seen, z.estimate[r], np.nan)
+            out.append(AreaProblem(estimate, np.where(seen, d, np.nan), x))
+    return out
+
+
+def _covariates(formula: str, replicates: Replicates) -> np.ndarray:
+    """The area-level design matrix (m, p) over the population's table of domains."""
+    population = replicates.population
+    table = population.to_frame().assign(**{_LEFT: 1.0})
+    parsed = parse_area_formula(f"{_LEFT} {formula}", table)
+    sampled = replicates.sample.whole.n[0] > 0
+    _, x = area_covariates(parsed, table, sampled=sampled, labels=population.domains)
+    check_counts(n_sampled=int(sampled.sum()), n_coefficients=x.shape[1])
+    return x
+
+
+def _sampling_variance(
+    candidate: Candidate,
+    moments: DomainMoments,
+    replicate: int,
+    z: LinearEstimates,
+    base: LinearEstimates,
+    size: np.ndarray,
+) -> np.ndarray:
+    score = z.score[replicate]
+    if candidate.variance == "direct":
+        return within_domain(moments.form[replicate], score, score)
+    scale = moments.total[replicate, :, 0] if candidate.direct == "hajek" else size
+    return modelled_variances(
+        candidate.variance,
+        moments,
+        replicate,
+        score=score,
+        score_ht=base.score[replicate],
+        scale=np.where(scale > 0, scale, np.nan),
+        mean=z.estimate[replicate],
+    ).variance
+
+
+def fit_sae(
+    candidates: Sequence[Candidate],
+    problems: dict[str, list[AreaProblem]],
+    replicates: Replicates,
+) -> dict[str, CandidateFit]:
+    """All fits of all candidates of one method in one call to R."""
+    from pybridge.smoothing._sae import fit_many
+
+    out = {}
+    for method in dict.fromkeys(item.method for item in candidates):
+        group = [item for item in candidates if item.method == method]
+        flat = [problem for item in group for problem in problems[item.name]]
+        fits = fit_many(flat, method=method, level=replicates.level)
+        count = replicates.rest.n_replicates + 1
+        for i, item in enumerate(group):
+            own = fits[i * count : (i + 1) * count]
+            out[item.name] = _assemble(item, problems[item.name], own, replicates)
+    return out
+
+
+def fit_native(
+    candidate: Candidate, problems: list[AreaProblem], replicates: Replicates
+) -> CandidateFit:
+    fits: list[Any] = []
+    for r, problem in enumerate(problems):
+        try:
+            fits.append(_one_native(candidate, problem, replicates, quantiles=r == 0))
+        except (InputError, FitError) as error:
+            if r == 0:
+                raise
+            fits.append(error)
+    return _assemble(candidate, problems, fits, replicates)
+
+
+def _one_native(
+    candidate: Candidate, problem: AreaProblem, replicates: Replicates, *, quantiles: bool
+) -> Any:
+    arrays: dict[str, Any] = {
+        "estimate": problem.estimate,
+        "variance": problem.variance,
+        "covariates": problem.covariates,
+        "level": replicates.level,
+    }
+    if candidate.smoothing == "taxonomy":
+        from pybridge.smoothing._taxonomy import fit_taxonomy_bayes
+
+        return fit_taxonomy_bayes(
+            levels=taxonomy_codes(replicates.population), quantiles=quantiles, **arrays
+        )
+    if candidate.method == "bayes":
+        from pybridge.smoothing._bayes import fit_area_model_bayes
+
+        return fit_area_model_bayes(quantiles=quantiles, **arrays)
+    from pybridge.smoothing._area_model import fit_area_model
+
+    return fit_area_model(method=candidate.method, **arrays)
+
+
+def taxonomy_codes(population: Population) -> tuple[np.ndarray, ...]:
+    """Codes of the levels, coarse to fine; the domain itself is the last one."""
+    levels = (*population.taxonomy, population.domain)
+    return tuple(population.group_codes(level)[0] for level in levels)
+
+
+def _assemble(
+    candidate: Candidate, problems: list[AreaProblem], fits: Sequence[Any], replicates: Replicates
+) -> CandidateFit:
+    """One record from the whole sample's fit and the folds' fits (or their errors)."""
+    whole = fits[0]
+    if isinstance(whole, Exception) or whole.status == "failed":
+        return failed_fit(candidate, replicates, _reason(whole))
+    m = replicates.population.n_domains
+    rest = np.full((len(fits) - 1, m), np.nan)
+    said: list[str] = [str(text) for text in getattr(whole, "conditions", ())]
+    for k, fit in enumerate(fits[1:]):
+        if isinstance(fit, Exception) or fit.status == "failed":
+            said.append(f"without fold {k + 1}: {_reason(fit)}")
+        else:
+            rest[k] = fit.estimate
+    return CandidateFit(
+        candidate=candidate,
+        estimate=whole.estimate,
+        mse=whole.mse,
+        lower=whole.lower,
+        upper=whole.upper,
+        shrinkage=whole.shrinkage,
+        derivative=whole.derivative,
+        status=_smoothed_statuses(whole, problems[0], replicates),
+        rest=rest,
+        fit_status=whole.status,
+        model_variance=float(whole.model_variance),
+        conditions=tuple(said),
+    )
+
+
+def _smoothed_statuses(fit: Any, problem: AreaProblem, replicates: Replicates) -> np.ndarray:
+    status = np.array(domain_statuses(replicates.sample), dtype=object)
+    with np.errstate(invalid="ignore"):
+        status[(status == "ok") & (fit.mse < 0)] = "negative_mse"
+    status[np.isnan(problem.estimate)] = "out_of_sample"
+    return status
+
+
+def _reason(fit: Any) -> str:
+    if isinstance(fit, PybridgeError):
+        return fit.message
+    if isinstance(fit, Exception):
+        return str(fit)
+    return "; ".join(str(text) for text in getattr(fit, "conditions", ())) or "the fit failed"
