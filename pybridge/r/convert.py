@@ -23,7 +23,7 @@ _MOST = 2**31 - 1
 
 
 def to_r(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A named list of plain vectors, ready for :func:`pybridge.r.wire.encode`.
+    """A named list of plain vectors, ready for :func:`pybridge.r.writer.encode`.
 
     float64 stays as it is (NaN becomes R's NA_real_), bool becomes logical, integers become
     doubles, one Python int an R integer, text a character vector (None, NaN and NA become

@@ -15,7 +15,8 @@ from pybridge._options import choose, real_number, whole_number
 from pybridge.errors import EngineError, EngineWarning, InputError
 from pybridge.r.convert import to_r
 from pybridge.r.packages import minimum, unavailable
-from pybridge.r.wire import Buffer, encode
+from pybridge.r.wire import Buffer
+from pybridge.r.writer import encode
 
 TRANSPORTS = ("worker", "inprocess")
 

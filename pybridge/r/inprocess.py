@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pybridge.errors import EngineError, EngineUnavailable
+from pybridge.errors import EngineError
 from pybridge.r.embedded import start_r
 from pybridge.r.installation import find_r, need_rpy2, why_not_started
 from pybridge.r.process import Worker
-from pybridge.r.wire import Buffer, decode
+from pybridge.r.reader import decode
+from pybridge.r.wire import Buffer
 
 _owner: tuple[int, int] | None = None
 _answer: Callable[[Any], memoryview] | None = None

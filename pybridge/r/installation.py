@@ -90,7 +90,8 @@ def _no_r(r_home: str | None, program: str | None) -> EngineUnavailable:
         field="R",
         expected=f"R {LEAST_R[0]}.{LEAST_R[1]} or newer on the PATH, or its home in R_HOME",
         got=got,
-        hint='Install R (Debian, Ubuntu: sudo apt-get install r-base-core), or use engine="native".',
+        hint="Run: sudo apt-get install r-base-core (or https://cran.r-project.org), "
+        'or use engine="native".',
     )
 
 
@@ -155,6 +156,12 @@ def environment(installation: Installation, temporary: str) -> dict[str, str]:
     # R asks timedatectl where TZ is not set, and warns where that is missing, as in containers.
     variables.setdefault("TZ", "UTC")
     variables["LANGUAGE"] = "en"
+    # glibc gives large blocks back to the system and takes fresh, unmapped pages for the next
+    # ones: measured, 26 ms against 2 ms for R to serialise 10^6 doubles. R's first limit before
+    # it collects garbage lies below what glibc keeps, for the same reason.
+    variables.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))
+    variables.setdefault("MALLOC_TRIM_THRESHOLD_", str(256 << 20))
+    variables.setdefault("R_VSIZE", "128M")
     variables["TMPDIR"] = variables["PYBRIDGE_R_TEMPORARY"] = temporary
     return variables
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import select
 import shutil
@@ -16,8 +15,9 @@ from typing import Any
 
 from pybridge.errors import EngineTimeout, WorkerDied
 from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
-from pybridge.r.wire import Buffer, decode
-from pybridge.r.worker import FAILED, HEADER, INLINE, INLINE_MOST, READY, SHARED
+from pybridge.r.reader import decode, decode_file
+from pybridge.r.wire import Buffer
+from pybridge.r.worker import FAILED, HEADER, INLINE, INLINE_MOST, KEPT, READY, SHARED
 
 _START_SECONDS = 120.0
 _PIECE = 1 << 16
@@ -134,10 +134,10 @@ class Worker:
         self._send(request)
         kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
         if kind == SHARED:
-            with mmap.mmap(self.from_r, length, access=mmap.ACCESS_READ) as reply:
-                value = decode(reply)
-            os.ftruncate(self.from_r, 0)
-            return value
+            try:
+                return decode_file(self.from_r, length)
+            finally:
+                _shorten(self.from_r)
         data = self._read(length, deadline)
         if kind == FAILED:
             os.write(self.log, data)
@@ -146,7 +146,7 @@ class Worker:
 
     def _send(self, request: list[Buffer]) -> None:
         length = sum(map(len, request))
-        os.ftruncate(self.to_r, 0)
+        _shorten(self.to_r)
         if length <= INLINE_MOST:
             self._write(HEADER.pack(INLINE, length) + b"".join(request))
             return
@@ -242,6 +242,11 @@ class Worker:
             if file >= 0:
                 os.close(file)
         self.to_r = self.from_r = self.log = -1
+
+
+def _shorten(file: int) -> None:
+    if os.fstat(file).st_size > KEPT:
+        os.ftruncate(file, 0)
 
 
 def _write_at(file: int, data: Any, at: int) -> int:

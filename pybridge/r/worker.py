@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import locale
-import mmap
 import os
 import select
 import shutil
@@ -23,6 +22,8 @@ from typing import Any
 HEADER = struct.Struct("=BQ")
 INLINE, SHARED, READY, FAILED = range(4)
 INLINE_MOST = 32 * 1024
+# Up to this size a buffer or file is kept for the next call: fresh pages cost more than copying.
+KEPT = 32 << 20
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
 
 
@@ -44,7 +45,7 @@ def _watch(pipe: int, parent: int) -> None:
 
 
 def _use_utf8() -> None:
-    """Names of domains are UTF-8; under another locale R would change those that it cannot write."""
+    """Names of domains are UTF-8; another locale would change those that it cannot write."""
     for name in _UTF8_LOCALES:
         try:
             locale.setlocale(locale.LC_CTYPE, name)
@@ -70,6 +71,17 @@ def _write(pipe: int, kind: int, data: Any, length: int | None = None) -> None:
         view = view[os.write(pipe, view) :]
 
 
+def read_file(file: int, view: memoryview, start: int = 0) -> memoryview:
+    """Fill a view from a file; mapping the file costs more, by a fault for each page."""
+    at = 0
+    while at < len(view):
+        count = os.preadv(file, [view[at : at + (1 << 30)]], start + at)
+        if count == 0:
+            raise EOFError("the shared file is shorter than announced")
+        at += count
+    return view
+
+
 def _reply(pipe: int, file: int, view: memoryview) -> None:
     if len(view) <= INLINE_MOST:
         _write(pipe, INLINE, view)
@@ -84,14 +96,16 @@ def _serve(requests: int, replies: int, incoming: int, outgoing: int) -> None:
     from pybridge.r.embedded import rpy2_version, start_r
 
     answer = start_r()
+    buffer = bytearray()
     _write(replies, READY, json.dumps({"rpy2": rpy2_version()}).encode())
     while True:
         kind, length = HEADER.unpack(_read(requests, HEADER.size))
         if kind == INLINE:
             view = answer(_read(requests, length))
         else:
-            with mmap.mmap(incoming, length, access=mmap.ACCESS_READ) as request:
-                view = answer(request)
+            if not length <= len(buffer) <= max(length, KEPT):
+                buffer = bytearray(length)
+            view = answer(read_file(incoming, memoryview(buffer)[:length]))
         _reply(replies, outgoing, view)
 
 
