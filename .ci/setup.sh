@@ -29,17 +29,18 @@ logged() { { printf '\n$ %s\n' "$*" && "$@"; } >>"$log" 2>&1 </dev/null; }
 
 # --- what is wanted, what is there ------------------------------------------------------------
 
-# wanted FIELD [NEED]: that field (module or package) of the list's lines for this scope
+# wanted NEED...: the modules of this scope with such a need
 wanted() {
-    awk -v parts=" $parts " -v field="$1" -v need="${2:-}" '
-        /^#/ || NF < 4 || !index(parts, " " $1 " ") || (need != "" && $2 != need) { next }
-        { print field == "module" ? $3 : $4 }' "$list"
+    awk -v parts=" $parts " -v needs=" $* " '
+        !/^#/ && NF == 4 && index(parts, " " $1 " ") && index(needs, " " $2 " ") { print $3 }' "$list"
 }
 
-# missing PYTHON [NEED]: the modules that this interpreter does not find; all, if it does not run
+# missing PYTHON NEED...: the modules that this interpreter does not find; all, if it does not run
 missing() {
-    modules=$(wanted module "${2:-}" | tr '\n' ' ')
-    (cd / && "$1" -c '
+    interpreter=$1
+    shift
+    modules=$(wanted "$@" | tr '\n' ' ')
+    (cd / && "$interpreter" -c '
 import importlib.util, sys
 if sys.version_info < (3, 10):
     sys.exit("too old")
@@ -77,10 +78,11 @@ link_us() {
     logged "$python" -m pip install --quiet --no-build-isolation --no-index --no-deps -e . && imports_us && return 0
     site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$root" >"$site/pybridge.pth"
-    imports_us
+    imports_us || { complain "cannot make .venv see pybridge; the log: $log" && exit 1; }
 }
 
-# The modules sit where .venv sees them, or an interpreter sees them that .venv can be built on.
+# from_what_is_there NEED...: the modules sit where .venv sees them, or an interpreter sees them
+# that .venv can be built on.
 from_what_is_there() {
     if [ -x "$python" ] && [ -z "$(missing "$python" "$@")" ]; then
         return 0
@@ -113,11 +115,11 @@ from_debian() {
     [ "$(id -u)" = 0 ] || [ -n "${SUDO:-}" ] || return 1
     owned_by_user && return 1
     [ ! -x /usr/bin/python3 ] || new_enough /usr/bin/python3 || return 1
-    lacking=$(packages_of $(missing /usr/bin/python3))
+    lacking=$(packages_of $(missing /usr/bin/python3 must may link))
     say "Python: $(echo $lacking | wc -w) packages from Debian ($(echo $lacking))"
     # The lists of packages are fetched only where they are absent or too old to serve.
     apt_install $lacking || { logged as_root apt-get update -q && apt_install $lacking; } || return 1
-    from_what_is_there
+    from_what_is_there must may
 }
 
 from_pypi() {
@@ -127,11 +129,16 @@ from_pypi() {
         for candidate in $(candidates); do
             new_enough "$candidate" && logged "$candidate" -m venv --clear .venv && break
         done
+        [ -x "$python" ] || return 1
     fi
     say "Python: pip install -e '.[$extras]'"
     # Without R's headers rpy2 may not build; the native engines run without it.
-    pip_install "$extras" || pip_install "${extras#r,}" || { [ $ours = no ] || rm -rf .venv; return 1; }
-    [ -z "$(missing "$python")" ] || { say_what_is_missing "not installed"; complete=no; }
+    pip_install "$extras" || { grep -q rpy2 "$log" && pip_install "${extras#r,}"; } || {
+        [ $ours = no ] || rm -rf .venv
+        return 1
+    }
+    lacking=$(missing "$python" must may)
+    [ -z "$lacking" ] || { say_what_is_missing "without" $lacking; complete=no; }
 }
 
 new_enough() { (cd / && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))') 2>>"$log"; }
@@ -140,25 +147,36 @@ pip_install() {  # EXTRAS
     logged "$python" -m pip install --quiet --retries 1 -e ".[$1]" && [ -z "$(missing "$python" must)" ]
 }
 
-say_what_is_missing() {
-    if [ -x /usr/bin/python3 ]; then lacking=$(missing /usr/bin/python3); else lacking=$(wanted module); fi
-    complain "$1: $(echo $lacking)"
-    complain "  on Debian:  apt-get install $(echo $(packages_of $lacking))   (as root, then run this again)"
+say_what_is_missing() {  # WORDS MODULE...
+    words=$1
+    shift
+    complain "$words: $*"
+    complain "  on Debian:  apt-get install $(echo $(packages_of "$@"))   (as root, then run this again)"
     complain "  elsewhere:  python3 -m venv .venv && .venv/bin/python -m pip install -e '.[$extras]'"
+    [ "$scope" = lint ] || complain "  for R:      $(r_packages)"
     complain "  the log:    $log"
 }
 
 set_up_python() {
-    from_what_is_there || from_debian || from_pypi && { link_us && return 0; }
-    if from_what_is_there must; then
-        say_what_is_missing "going on without some Python modules"
-        link_us && complete=no && return 0
+    if from_what_is_there must may || from_debian || from_pypi; then
+        link_us
+    elif from_what_is_there must; then
+        complete=no
+        say_what_is_missing "going on without some Python modules" $(missing "$python" must may)
+        link_us
+    else
+        say_what_is_missing "Python modules are missing" $(missing /usr/bin/python3 must may link)
+        exit 1
     fi
-    say_what_is_missing "Python modules are missing"
-    exit 1
 }
 
 # --- the R side -------------------------------------------------------------------------------
+
+r_packages() {  # one line that names them, for who has to install them by hand
+    awk -F , -v scope="$scope" 'NR > 1 && (scope == "test" || $5 == "demo") {
+        if ($3 != "") debian = debian " " $3; else cran = cran " " $1 }
+        END { print "apt-get install" debian "; from CRAN:" cran }' pybridge/r/packages.csv
+}
 
 set_up_r() {
     case $scope in demo) r_scope=demo ;; test) r_scope=all ;; *) return 0 ;; esac
