@@ -138,7 +138,7 @@ MAKERS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*MAKERS, pytest.param("sae", marks=pytest.mark.r)])
+@pytest.fixture(scope="module", params=[*MAKERS, pytest.param("sae", marks=pytest.mark.r("sae"))])
 def record(request: pytest.FixtureRequest) -> Record:
     return area_fit("sae") if request.param == "sae" else MAKERS[request.param]()
 
