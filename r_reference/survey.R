@@ -86,7 +86,8 @@ synthetic <- function(n, share) {
   f <- round(rnorm(n, level, 1.5), 2)
   g <- round(rgamma(n, 2, 0.1), 1)
   y <- round(0.4 + 0.8 * f - 0.02 * g + rnorm(n, 0, 1), 2)
-  data.frame(y = y, f = f, g = g, domain = domain, group = ifelse(domain %in% c("a", "b"), "A", "B"))
+  group <- ifelse(domain %in% c("a", "b"), "A", "B")
+  data.frame(y = y, f = f, g = g, domain = domain, group = group)
 }
 share <- c(a = 0.4, b = 0.3, c = 0.15, d = 0.1, e = 0.05)
 
@@ -104,7 +105,7 @@ p <- pmin(1, 110 * (2 + frame$g)^1.5 / sum((2 + frame$g)^1.5))
 kept <- runif(nrow(frame)) < p
 units$poisson <- cbind(frame[kept, ], w = ifelse(p[kept] == 1, 1, round(1 / p[kept], 3)))
 
-# Clusters of unequal sizes in strata; weights differ inside clusters; domain e sits in few clusters.
+# Clusters of unequal sizes in strata; weights differ inside clusters; few clusters hold domain e.
 cluster_sample <- function(clusters_in_stratum, taken, low, high) {
   parts <- list()
   for (h in seq_along(clusters_in_stratum)) {
@@ -136,7 +137,7 @@ totals_around <- function(sample) {
   )
 }
 units$clusters <- cluster_sample(c(30, 22, 12, 9), c(7, 5, 4, 3), 2, 9)
-units$clusters <- units$clusters[sample(nrow(units$clusters)), ] # the order of rows is nobody's friend
+units$clusters <- units$clusters[sample(nrow(units$clusters)), ] # rows in no order
 populations$clusters <- totals_around(units$clusters)
 
 # Strata with one primary unit.
@@ -232,7 +233,8 @@ total_type <- function(name, residual, base, known) {
   for (a in names(known$parts)) {
     inside <- known$parts[[a]]
     share <- known$N[inside] / sum(known$N[inside])
-    column <- cbind(residual * rowSums(known$indicator[, inside, drop = FALSE])) / sum(known$N[inside])
+    member <- rowSums(known$indicator[, inside, drop = FALSE])
+    column <- cbind(residual * member) / sum(known$N[inside])
     total <- columns_total(column, d)
     out <- rbind(out, rows(name, a, "estimate", sum(share * base[inside]) + total$estimate),
       rows(name, a, "se", sqrt(total$covariance[1, 1])))
@@ -262,11 +264,17 @@ hajek <- function(known) {
     inside <- known$parts[[a]]
     share <- ifelse(seq_len(m) %in% inside, known$N / sum(known$N[inside]), 0)
     mean_of <- svycontrast(by, list(part = share))
-    plain <- svymean(~y, subset(known$design, rowSums(known$indicator[, inside, drop = FALSE]) > 0))
+    # The ratio mean of the group itself, another estimator than the N_i-weighted mean above. Its
+    # error by the linearised score on the whole design: the one that svymean gives on a subset
+    # counts, under lonely.psu = "average", the strata of the subset alone (else they are equal).
+    member <- rowSums(known$indicator[, inside, drop = FALSE])
+    plain <- svymean(~y, subset(known$design, member > 0))
+    score <- (known$data$y - coef(plain)) * member / sum(known$data$w * member)
+    se <- sqrt(columns_total(cbind(score), known$design)$covariance[1, 1])
+    if (known$lonely != "average") stopifnot(all.equal(se, as.vector(SE(plain)), tolerance = 1e-12))
     out <- rbind(out,
       rows("hajek", a, "estimate", coef(mean_of)), rows("hajek", a, "se", SE(mean_of)),
-      # The ratio mean of the group itself, for the record: another estimator than the line above.
-      rows("hajek_of_group", a, "estimate", coef(plain)), rows("hajek_of_group", a, "se", SE(plain)))
+      rows("hajek_of_group", a, "estimate", coef(plain)), rows("hajek_of_group", a, "se", se))
   }
   out
 }
@@ -326,7 +334,8 @@ reference <- function(setup) {
   names(groups) <- paste0("@", names(groups))
   known <- list(
     data = data, design = design, population = population, domains = domains, N = population$N,
-    indicator = indicator, by = reformulate(setup$domain), domain_name = setup$domain,
+    indicator = indicator, lonely = setup$lonely_psu, by = reformulate(setup$domain),
+    domain_name = setup$domain,
     parts = c(list(`@all` = seq_along(domains)), groups),
     ht_columns = (data$y * indicator) %*% diag(1 / population$N, length(domains))
   )

@@ -314,7 +314,7 @@ def smoothed_variances(direct, ht, sample, population):
 
     The weights B_i come from the estimator's own residuals and act on the whole 2 x 2 matrix of
     (HT, estimator) elements. A_i = sum w (w - 1) / N_i^2 turns an element variance into that of an
-    estimate; the pooled design effect is sum d_i / sum A_i s_i^2 over the domains with n_i >= 2. The
+    estimate; the pooled design effect is sum d_i / sum A_i s_i^2 over the domains with two units. The
     covariance takes the geometric mean of the two design effects, so that the pair stays positive
     semidefinite.
     """
