@@ -207,3 +207,62 @@ def collinear_columns(
         got=listed(found),
         hint="Leave one of each set out.",
     )
+
+
+def number_vector(field: str, values: Any) -> np.ndarray:
+    """A sequence of finite numbers as a (n,) float64 array; text, missing and infinite refused.
+
+    Raises
+    ------
+    InputError
+        ``not_a_vector``, ``not_numeric``, ``empty``, ``missing_values``, ``infinite_values``.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(
+            f"{field} must be one column of numbers",
+            code="not_a_vector",
+            field=field,
+            expected="a sequence of one dimension",
+            got=f"{array.ndim} dimensions, shape {array.shape}",
+        )
+    if array.dtype.kind == "O":  # pandas' nullable numbers arrive as objects
+        numeric = pd.to_numeric(pd.Series(values), errors="coerce")
+        known = pd.isna(pd.Series(values)).to_numpy()
+        if (numeric.isna().to_numpy() & ~known).any() or not len(array):
+            array = np.asarray(array, dtype=str)
+        else:
+            array = numeric.to_numpy(dtype=np.float64, na_value=np.nan)
+    if array.size == 0:
+        raise InputError(
+            f"{field} is empty", code="empty", field=field, expected="numbers", got="0 values"
+        )
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{field} must be numbers",
+            code="not_numeric",
+            field=field,
+            expected="numbers",
+            got=f"dtype {array.dtype}, first values {listed(array[:3].tolist())}",
+        )
+    numbers = array.astype(np.float64, copy=False)
+    # One pass in the common case: a sum is finite only if every value is (or it overflows).
+    if not np.isfinite(numbers.sum()):
+        _refuse_odd_numbers(field, numbers)
+    return numbers
+
+
+def _refuse_odd_numbers(field: str, numbers: np.ndarray) -> None:
+    for odd, code, words in (
+        (np.isnan(numbers), "missing_values", "missing values"),
+        (np.isinf(numbers), "infinite_values", "infinite values"),
+    ):
+        if odd.any():
+            places = np.flatnonzero(odd)
+            raise InputError(
+                f"{field} has {places.size} {words}",
+                code=code,
+                field=field,
+                expected="finite numbers",
+                got=f"in positions {listed(places)} (counted from 0)",
+            )

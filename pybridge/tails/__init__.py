@@ -1,0 +1,1 @@
+"""Tails of score distributions: thresholds, generalised Pareto fits, goodness of fit, planning."""

@@ -1,0 +1,140 @@
+"""Exact refits of resamples that share one sample: a matrix product and a polynomial.
+
+A resample is a row of counts c_j over the same excesses x_j, so its only sums are
+A(t) = sum_j c_j log(1 + t x_j) / sum_j c_j. In v = log(1 + t max x) each term is analytic within
+distance pi of the real axis, whatever x_j, so that a few dozen Chebyshev nodes of an interval give
+A to rounding error; at the nodes all resamples together are one matrix product. What is
+interpolated is q = log(A / expm1(v)), the logarithm of the best scale over the largest excess,
+which has no singularity at v = 0. A resample whose maximum is not inside the interval is fitted
+by itself, from its counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pybridge.tails._batch import Refits, refit_rows
+
+_MOST_NODES = 160
+_DIGITS = 30.0  # the interpolation error is about exp(-30) of the function's size
+
+
+class SharedSample(NamedTuple):
+    """What all resamples of one sample have in common.
+
+    excesses : (n,) float64, in falling order; low, high : the interval of v; nodes : (k,) Chebyshev nodes;
+    logs : (n, k) log(1 + expm1(v_k) x_j / max x) / expm1(v_k); to_coefficients : (k, k)
+    """
+
+    excesses: np.ndarray
+    low: float
+    high: float
+    nodes: np.ndarray
+    logs: np.ndarray
+    to_coefficients: np.ndarray
+
+
+def prepare(*, excesses: np.ndarray, shape: float, scale: float) -> SharedSample:
+    """Nodes around the fit of the whole sample, (n,) excesses in falling order; shape > -1."""
+    n, largest = excesses.size, float(excesses[0])
+    theta = max(shape * largest / scale, -1.0 + 1e-12)
+    centre = math.log1p(theta)
+    # The shape rises by at most 1 and typically by mean(x)/max(x) to 1/3 per unit of v.
+    slope = max(0.08, float(np.mean(excesses / (1.0 + theta * excesses / largest)) / largest))
+    slope = min(slope * math.exp(centre), 1.0) if centre < 0 else max(slope, 0.15)
+    half = min(1.5 + 7.0 * (1.0 + shape) / math.sqrt(n) / max(slope, 0.08), 14.0)
+    low, high = centre - half, centre + half
+    growth = math.pi / half + math.hypot(1.0, math.pi / half)
+    k = min(_MOST_NODES, 12 + math.ceil(_DIGITS / math.log(growth)))
+    angles = np.pi * (np.arange(k) + 0.5) / k
+    nodes = 0.5 * (low + high) + half * np.cos(angles)
+    nodes[np.abs(nodes) < 1e-9] = 1e-9
+    theta_nodes = np.expm1(nodes)
+    logs = np.multiply.outer(excesses / largest, theta_nodes)
+    np.log1p(logs, out=logs)
+    logs /= theta_nodes
+    to_coefficients = np.cos(np.multiply.outer(angles, np.arange(k))) * (2.0 / k)
+    to_coefficients[:, 0] *= 0.5
+    return SharedSample(excesses, low, high, nodes, logs, to_coefficients)
+
+
+def refit_counts(*, sample: SharedSample, counts: np.ndarray) -> Refits:
+    """Fit every resample; ``counts`` is (R, n), float64 or integers."""
+    counts = np.asarray(counts, dtype=np.float64)
+    totals = counts.sum(axis=1)
+    largest = float(sample.excesses[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = np.log((counts @ sample.logs) / totals[:, np.newaxis])
+    theta = np.expm1(sample.nodes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        profile = -q - theta * np.exp(q)
+    v, inside = _maximise(sample, q, profile)
+    q_at = _clenshaw(q @ sample.to_coefficients, _unit(sample, v))[0]
+    scale_ratio = np.exp(q_at)
+    shape = np.expm1(v) * scale_ratio
+    # On the boundary, shape -1 and scale the resample's own largest, the profile is -log of it.
+    own_largest = sample.excesses[np.argmax(counts > 0, axis=1)]
+    boundary = np.log(largest / own_largest)
+    safe = inside & (shape > -0.7) & (-q_at - shape - 1.0 > boundary) & (totals > 0)
+    refits = Refits(shape, scale_ratio * largest, np.zeros(v.size, dtype=bool))
+    rest = np.flatnonzero(~safe)
+    if rest.size:
+        alone = refit_rows(excesses=sample.excesses[np.newaxis, :], weights=counts[rest])
+        for target, values in zip(refits, alone):
+            target[rest] = values
+    return refits
+
+
+def _unit(sample: SharedSample, v: np.ndarray) -> np.ndarray:
+    return (2.0 * v - sample.low - sample.high) / (sample.high - sample.low)
+
+
+def _maximise(
+    sample: SharedSample, q: np.ndarray, profile: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """v of each row's maximum, and whether it lies inside the interval."""
+    k = sample.nodes.size
+    best = np.nan_to_num(profile, nan=-np.inf).argmax(axis=1)
+    inside = (best > 0) & (best < k - 1)
+    middle = np.clip(best, 1, k - 2)
+    v = sample.nodes[middle].copy()
+    low, high = sample.nodes[middle + 1].copy(), sample.nodes[middle - 1].copy()
+    coefficients = np.nan_to_num(q @ sample.to_coefficients)
+    half = 0.5 * (sample.high - sample.low)
+    for _ in range(40):
+        value, first, second = _clenshaw(coefficients, _unit(sample, v))
+        first, second = first / half, second / half**2
+        theta, w, ratio = np.expm1(v), np.exp(v), np.exp(value)
+        inner = w + theta * first
+        slope = -first - ratio * inner
+        bend = -second - ratio * (first * inner + w + w * first + theta * second)
+        rising = slope > 0
+        low, high = np.where(rising, v, low), np.where(rising, high, v)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            after = v - slope / bend
+        good = (bend < 0) & (after >= low) & (after <= high)
+        after = np.where(good, after, 0.5 * (low + high))
+        moved = np.abs(after - v)
+        v = after
+        if np.all((moved < 1e-7) | (high - low < 1e-12) | ~inside):
+            break
+    return v, inside
+
+
+def _clenshaw(coefficients: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A Chebyshev series of each row, with its first two derivatives, at one u each in [-1, 1]."""
+    zero = np.zeros_like(u)
+    b1, b2, d1, d2, e1, e2 = zero, zero, zero, zero, zero, zero
+    for c in coefficients.T[:0:-1]:
+        b1, b2, d1, d2, e1, e2 = (
+            c + 2.0 * u * b1 - b2,
+            b1,
+            2.0 * b1 + 2.0 * u * d1 - d2,
+            d1,
+            4.0 * d1 + 2.0 * u * e1 - e2,
+            e1,
+        )
+    return coefficients[:, 0] + u * b1 - b2, b1 + u * d1 - d2, 2.0 * d1 + u * e1 - e2

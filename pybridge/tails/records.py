@@ -1,0 +1,227 @@
+"""The record of a generalised Pareto fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._options import check_level, choose
+from pybridge._record import Record
+from pybridge.errors import InputError
+from pybridge.tails._intervals import Interval, chi_square_drop, normal_quantile
+from pybridge.tails._maximum import Maximum, profile_maximum
+from pybridge.tails._profile import parameter_interval
+from pybridge.tails._status import USABLE
+from pybridge.tails.return_levels import INTERVALS, ReturnLevels, return_levels
+from pybridge.tails.transforms import Transform
+
+PARAMETERS = ("scale", "shape")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParetoFit(Record):
+    """A generalised Pareto distribution fitted to the excesses over a threshold.
+
+    Attributes
+    ----------
+    shape, scale : float
+        P(X > u + x | X > u) = (1 + shape x / scale)^(-1/shape); NaN where there is no fit.
+    covariance : numpy.ndarray
+        (2, 2), of (scale, shape) in R's order; NaN where it does not exist.
+    threshold, threshold_rule, threshold_asked
+        u, how it was asked for ("value", "quantile", "count"), and the number given.
+    n_scores, n_exceedances : int
+    exceedance_rate : float
+    log_likelihood : float
+        Of the excesses at the estimates.
+    status : str
+        "converged", "nonregular" (shape of at most -1/2: no standard errors), "infeasible" (the
+        likelihood has no maximum above shape -1), "weak_identification" (fewer than 10
+        exceedances), "too_few" (fewer than 5), "degenerate" (ties, or a standard error that is
+        not to be trusted), "not_converged", "failed".
+    engine, method, mode : str
+    engine_status : str
+        The engine's own word; evidence, not the verdict.
+    level : float
+    transform : Transform
+        Applied to the scores before the threshold; every number here is on its scale.
+    excesses : numpy.ndarray
+        (n_exceedances,) float64, what the engine saw.
+    exact_shape, exact_scale, exact_log_likelihood : float
+        The exact maximum of the same likelihood, computed natively: the arbiter beside R's answer.
+    conditions : tuple of str
+        What the engine said, and what was found about the data, one sentence each.
+    provenance : FrozenMapping
+        Engine, versions, options.
+    """
+
+    shape: float
+    scale: float
+    covariance: np.ndarray
+    threshold: float
+    threshold_rule: str
+    threshold_asked: float
+    n_scores: int
+    n_exceedances: int
+    exceedance_rate: float
+    log_likelihood: float
+    status: str
+    engine: str
+    method: str
+    mode: str
+    engine_status: str
+    level: float
+    transform: Transform
+    excesses: np.ndarray
+    exact_shape: float
+    exact_scale: float
+    exact_log_likelihood: float
+    conditions: tuple[str, ...]
+    provenance: Any
+
+    @property
+    def usable(self) -> bool:
+        """Whether the estimates stand for something ("nonregular" ones do, without errors)."""
+        return self.status in USABLE
+
+    @property
+    def shape_standard_error(self) -> float:
+        return math.sqrt(self.covariance[1, 1])
+
+    @property
+    def scale_standard_error(self) -> float:
+        return math.sqrt(self.covariance[0, 0])
+
+    @property
+    def upper_end_point(self) -> float:
+        """The largest possible score: threshold - scale / shape, infinite for shapes >= 0."""
+        return self.threshold - self.scale / self.shape if self.shape < 0 else math.inf
+
+    def exact_maximum(self) -> Maximum:
+        """The maximum of the likelihood, computed natively from the excesses."""
+        return profile_maximum(excesses=self.excesses)
+
+    def need_maximum_likelihood(self) -> None:
+        """Raise InputError unless the method is maximum likelihood."""
+        if self.method != "ML":
+            raise InputError(
+                "profile intervals belong to maximum likelihood",
+                code="no_profile",
+                field="interval",
+                expected="method ML, or interval='delta'",
+                got=f"method {self.method}",
+            )
+
+    def interval(
+        self, parameter: str = "shape", *, kind: str = "profile", level: float | None = None
+    ) -> Interval:
+        """A confidence interval of the shape or the scale.
+
+        Parameters
+        ----------
+        parameter : {"shape", "scale"}
+        kind : {"profile", "delta"}
+            The profile interval is computed natively from the excesses, whatever the engine.
+        level : float, optional
+            Default: the fit's own.
+
+        Returns
+        -------
+        Interval
+            NaN ends where the fit has no standard errors (the chi-squared limit of the likelihood
+            ratio fails there too). A lower end of -1 for the shape says that the likelihood does
+            not fall far enough before the boundary.
+        """
+        choose("parameter", parameter, PARAMETERS)
+        choose("kind", kind, INTERVALS)
+        level = self.level if level is None else check_level(level)
+        estimate = self.shape if parameter == "shape" else self.scale
+        error = self.shape_standard_error if parameter == "shape" else self.scale_standard_error
+        if kind == "profile":
+            self.need_maximum_likelihood()
+        low = high = math.nan
+        if kind == "delta" or not math.isfinite(error):
+            half = normal_quantile(level) * error
+            low, high = estimate - half, estimate + half
+        elif self.usable:
+            low, high = parameter_interval(
+                excesses=self.excesses,
+                maximum=self.exact_maximum(),
+                parameter=parameter,
+                drop=chi_square_drop(level),
+            )
+        return Interval(parameter, estimate, low, high, level, kind)
+
+    def return_level(
+        self,
+        period: Any,
+        *,
+        observations_per_period: float = 1.0,
+        interval: str = "delta",
+        level: float | None = None,
+    ) -> ReturnLevels:
+        """The score exceeded once in ``period`` periods, on the fitted (transformed) scale.
+
+        Parameters
+        ----------
+        period : float or sequence of float
+        observations_per_period : float
+            1 for periods counted in scores; 365 for daily values and periods in years.
+        interval : {"delta", "profile"}
+        level : float, optional
+
+        Raises
+        ------
+        InputError
+            ``below_threshold`` for levels below the threshold.
+        """
+        return return_levels(
+            self,
+            period,
+            observations_per_period=observations_per_period,
+            interval=interval,
+            level=level,
+        )
+
+    def quantile(
+        self, probability: Any, *, interval: str = "delta", level: float | None = None
+    ) -> ReturnLevels:
+        """The score not exceeded with the given probability, or probabilities, near 1."""
+        values = np.atleast_1d(np.asarray(probability, dtype=np.float64))
+        bad = ~((values > 0.0) & (values < 1.0))
+        if bad.any():
+            raise InputError(
+                "a probability must lie strictly between 0 and 1",
+                code="bad_probability",
+                field="probability",
+                expected="0 < probability < 1",
+                got=f"{float(values[bad][0]):g}",
+            )
+        return self.return_level(1.0 / (1.0 - values), interval=interval, level=level)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a parameter, with its interval from the standard error."""
+        rows = []
+        for name in ("shape", "scale"):
+            delta = self.interval(name, kind="delta")
+            error = self.shape_standard_error if name == "shape" else self.scale_standard_error
+            rows.append((name, delta.estimate, error, delta.lower, delta.upper, self.level))
+        names = ["parameter", "estimate", "standard_error", "lower", "upper", "level"]
+        return pd.DataFrame(rows, columns=names).assign(status=self.status)
+
+    def summary(self) -> str:
+        rule = "" if self.threshold_rule == "value" else f" ({self.threshold_rule} "
+        rule += f"{self.threshold_asked:g})" if rule else ""
+        lines = [
+            f"Generalised Pareto fit by {self.engine} ({self.method}, {self.mode}): {self.status}",
+            f"{self.n_exceedances} of {self.n_scores} scores above {self.threshold:g}{rule}, "
+            f"transform: {self.transform.summary()}",
+            f"shape {self.shape:.6g} (standard error {self.shape_standard_error:.3g}), "
+            f"scale {self.scale:.6g} ({self.scale_standard_error:.3g}), "
+            f"log-likelihood {self.log_likelihood:.6f}",
+        ]
+        return "\n".join([*lines, *(f"- {text}" for text in self.conditions)])
