@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -15,19 +14,13 @@ from pybridge.errors import EngineUnavailable
 from pybridge.r.door import call
 from pybridge.r.embedded import rpy2_version
 from pybridge.r.installation import Installation, find_r
-from pybridge.r.packages import Package, minimum, packages, unavailable
+from pybridge.r.packages import Package, minimum, older, packages, unavailable
 
 
 def installed_packages(names: Sequence[str]) -> dict[str, str | None]:
     """The version of each R package, None where it is not installed; nothing is loaded."""
     value = call("selftest_packages", {"packages": list(names)}).value
     return dict(zip(names, value["version"]))
-
-
-def older(version: str, least: str) -> bool:
-    """Whether a version is below the least one: numbers compared part by part, as R does."""
-    a, b = ([int(part) for part in re.findall(r"\d+", text)] for text in (version, least))
-    return a < b
 
 
 def missing_packages(names: Sequence[str] | None = None) -> list[EngineUnavailable]:

@@ -90,8 +90,7 @@ def _no_r(r_home: str | None, program: str | None) -> EngineUnavailable:
         field="R",
         expected=f"R {LEAST_R[0]}.{LEAST_R[1]} or newer on the PATH, or its home in R_HOME",
         got=got,
-        hint="Run: sudo apt-get install r-base-core (or https://cran.r-project.org), "
-        'or use engine="native".',
+        hint='Run: sudo apt-get install r-base-core; or use engine="native".',
     )
 
 

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import functools
 import os
+import re
 
 from pybridge.errors import EngineUnavailable
 
@@ -71,7 +72,13 @@ def install_line(name: str) -> str:
     for item in packages():
         if item.name == name and item.debian:
             return f"sudo apt-get install {item.debian}"
-    return f"""Rscript -e 'install.packages("{name}", repos = "https://the-nearest-mirror.")'"""
+    return f"""Rscript -e 'chooseCRANmirror(ind = 1); install.packages("{name}")'"""
+
+
+def older(version: str, least: str) -> bool:
+    """Whether a version is below the least one: numbers compared part by part, as R does."""
+    a, b = ([int(part) for part in re.findall(r"\d+", text)] for text in (version, least))
+    return a < b
 
 
 def unavailable(name: str, why: str, installed: str, text: str) -> EngineUnavailable:
