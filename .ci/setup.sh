@@ -5,7 +5,7 @@
 #
 # Python lives in .venv, which sees the system's modules where they suffice and else holds its own
 # from PyPI; R's packages go to the user's R library. What apt, pip and R say goes to a log.
-# PYTHON=... names an interpreter to build .venv on; SUDO=sudo lets apt-get run through sudo.
+# PYTHON=... names an interpreter to build .venv on.
 set -eu
 unset CDPATH
 cd "$(dirname "$0")/.."
@@ -103,7 +103,9 @@ owned_by_user() {
     [ -x "$python" ] && ! grep -qi '^include-system-site-packages *= *true' .venv/pyvenv.cfg
 }
 
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else ${SUDO:-false} "$@"; fi; }
+# Root, or a sudo that does not ask.
+may_be_root() { [ "$(id -u)" = 0 ] || sudo -n true >/dev/null 2>&1; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
 apt_install() {
     logged as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
@@ -112,7 +114,7 @@ apt_install() {
 
 from_debian() {
     command -v apt-get >/dev/null 2>&1 || return 1
-    [ "$(id -u)" = 0 ] || [ -n "${SUDO:-}" ] || return 1
+    may_be_root || return 1
     owned_by_user && return 1
     [ ! -x /usr/bin/python3 ] || new_enough /usr/bin/python3 || return 1
     lacking=$(packages_of $(missing /usr/bin/python3 must may link))
@@ -192,10 +194,9 @@ set_up_r() {
 
 key() {  # changes with the lists, the interpreter, R, and the place of this checkout
     {
-        cat .ci/setup.sh "$list" pyproject.toml
-        cat r_reference/packages.csv pybridge/r/packages.csv 2>/dev/null || true
-        printf '%s\n' "$root" "$(readlink -f "$python")" "$(command -v R || true)"
-        ls -l "$(readlink -f "$python")" 2>/dev/null || true
+        cat .ci/setup.sh "$list" pyproject.toml pybridge/r/packages.csv
+        printf '%s\n' "$root"
+        ls -l "$(readlink -f "$python")" "$(R RHOME 2>/dev/null)/bin/exec/R" 2>/dev/null || true
     } | cksum
 }
 
