@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybridge._checks import name_list
-from pybridge._options import SLOPES, real_number
+from pybridge._options import SLOPES, choose, real_number
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import DirectEstimates, direct_estimates, need_native
 from pybridge.direct.inputs import auxiliary_positions, domain_sample
@@ -183,6 +183,19 @@ def generalized_regression(
 for _function in (horvitz_thompson, hajek, prediction_powered, generalized_regression):
     if _function.__doc__:  # absent under python -OO
         _function.__doc__ = _function.__doc__.replace("%(parameters)s", _PARAMETERS)
+
+
+def request_of(
+    method: str, population: Population, *, slope: str | float | Sequence[float] = "pooled"
+) -> DirectRequest:
+    """The request for a method named by a word, with all auxiliary variables known."""
+    choose("method", method, ("ht", "hajek", "ppi", "greg"))
+    if method == "greg":
+        return greg_request(population, None, slope=slope)
+    if method == "ppi":
+        name = _prediction_name(population, None)
+        return DirectRequest("ppi", auxiliary_positions(population, (name,), field="prediction"))
+    return DirectRequest(method)
 
 
 def greg_request(

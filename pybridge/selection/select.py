@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from pybridge._options import COVARIANCES, REFERENCES, SCORES, check_level, choo
 from pybridge.design.folds import Folds, make_folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.inputs import DomainSample, domain_sample
+from pybridge.direct.linear import DirectRequest
 from pybridge.errors import InputError
 from pybridge.selection.candidates import Candidate, checked_candidates
 from pybridge.selection.record import Selection
@@ -150,6 +151,7 @@ class SelectionRun:
     fits: tuple[CandidateFit, ...]
     sample: DomainSample
     folds: Folds
+    reference_request: DirectRequest
 
 
 def run_selection(
@@ -181,14 +183,14 @@ def run_selection(
         tables.append(scores)
         if first is None:
             selection = _selection(candidates, fits, scores, replicates, chosen, options, split)
-            first = SelectionRun(selection, fits, sample, split)
+            first = SelectionRun(selection, fits, sample, split, chosen.chosen.request)
     assert first is not None
     if options.repetitions > 1:
         mean = {key: np.mean([table[key] for table in tables], axis=0) for key in tables[0]}
         selection = _selection(
             candidates, first.fits, mean, replicates, chosen, options, first.folds
         )
-        first = SelectionRun(selection, first.fits, first.sample, first.folds)
+        first = replace(first, selection=selection)
     return first
 
 

@@ -1,0 +1,95 @@
+"""The command line: one parser, one place where errors become a line and an exit status.
+
+0 done, 2 bad usage or input, 3 an engine is missing, 4 a fit failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from pybridge._version import __version__
+from pybridge.errors import PybridgeError, PybridgeWarning
+
+# Each command is a module with add_arguments(parser) and run(arguments) -> exit status.
+_COMMANDS = {
+    "evaluate": ("evaluate", "every estimate of every domain, and the one to report"),
+    "direct": ("direct", "one direct estimator: HT, Hájek, PPI or GREG"),
+    "smooth": ("smooth", "one area-level fit on a table of direct estimates"),
+    "select": ("select", "scores of the candidates only"),
+    "demo": ("demo", "the California schools, estimated from a tenth of their labels"),
+    "setup-r": ("setup_r", "install R's packages into the user's R library"),
+    "doctor": ("doctor", "what is there, what is missing, and what mends it"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    _unbreakable_output()
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not getattr(arguments, "run", None):
+        parser.print_help()
+        return 2
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PybridgeWarning)
+            status = int(arguments.run(arguments))
+        for text in dict.fromkeys(str(w.message) for w in caught if _ours(w)):
+            print(f"pybridge: warning: {text}", file=sys.stderr)
+        return status
+    except PybridgeError as error:
+        if arguments.debug:
+            raise
+        return _report(error, getattr(arguments, "json", False))
+    except KeyboardInterrupt:
+        print("pybridge: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("pybridge: error: not enough memory for this", file=sys.stderr)
+        return 4
+
+
+def _ours(warning: warnings.WarningMessage) -> bool:
+    return issubclass(warning.category, PybridgeWarning)
+
+
+def _report(error: PybridgeError, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(error.to_dict(), ensure_ascii=False))
+    text = " ".join(str(error).split())
+    print(f"pybridge: error: {text}", file=sys.stderr)
+    return error.exit_status if error.exit_status > 1 else 4
+
+
+def _unbreakable_output() -> None:
+    """Names of domains may hold what the terminal's encoding does not: show it escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pybridge",
+        description="Domain estimates from few labels, with R's small-area packages as engines.",
+    )
+    parser.add_argument("--version", action="version", version=f"pybridge {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, (module, text) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        found = importlib.import_module(f"pybridge.commands.{module}")
+        found.add_arguments(command)
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.set_defaults(run=found.run)
+    return parser

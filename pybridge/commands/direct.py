@@ -1,0 +1,60 @@
+"""``pybridge direct``: one direct estimator, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pybridge.commands.shared import (
+    add_unit_arguments,
+    design_arguments,
+    read_population,
+    read_units,
+    say,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_unit_arguments(parser, auxiliary=False)
+    parser.add_argument("--method", default="greg", metavar="M", help="ht, hajek, ppi or greg")
+    parser.add_argument(
+        "--slope", default="pooled", metavar="S", help="of GREG: pooled, within or domain"
+    )
+    parser.add_argument(
+        "--variance", default="direct", metavar="V", help="direct, smoothed, pooled or gvf"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the table there instead")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Estimate and print a CSV table."""
+    from pybridge.evaluation import prepare_units
+    from pybridge.direct.api import request_of
+    from pybridge.direct.estimates import direct_estimates
+    from pybridge.direct.inputs import domain_sample
+
+    prepared = prepare_units(
+        read_units(arguments),
+        population=read_population(arguments),
+        outcome=arguments.outcome,
+        domain=arguments.domain,
+        auxiliary=arguments.auxiliary,
+        taxonomy=arguments.taxonomy,
+        **design_arguments(arguments),  # type: ignore[arg-type]
+    )
+    for text in prepared.assumptions:
+        say(text)
+    request = request_of(arguments.method, prepared.population, slope=arguments.slope)
+    sample = domain_sample(
+        prepared.design, prepared.population, outcome=arguments.outcome, domain=arguments.domain
+    )
+    found = direct_estimates(sample, request, variance=arguments.variance, level=arguments.level)
+    table = found.to_frame()
+    if arguments.out:
+        table.to_csv(Path(arguments.out), index=False)
+        print(found.summary())
+    else:
+        table.to_csv(sys.stdout, index=False)
+    return 0
