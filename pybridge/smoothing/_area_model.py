@@ -171,7 +171,8 @@ def _in_basis(
     residual = residual - basis @ again
     half_log_gram = 0.5 * float(np.linalg.slogdet(basis.T @ basis)[1])
     to_basis = np.linalg.inv(upper) / scale[:, None]
-    return Problem(d, residual, basis, half_log_gram), to_basis, start + again
+    rounding = 64 * float(np.finfo(np.float64).eps * np.abs(z).max())
+    return Problem(d, residual, basis, half_log_gram, rounding), to_basis, start + again
 
 
 def predict(

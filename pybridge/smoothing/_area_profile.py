@@ -37,12 +37,15 @@ class Problem:
         Shape (m, p), B.
     half_log_gram : float
         ½ log|B'B|.
+    rounding : float
+        Residuals below this are rounding errors of the estimates.
     """
 
     variance: np.ndarray
     residual: np.ndarray
     basis: np.ndarray
     half_log_gram: float
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,10 @@ def _grid(problem: Problem) -> np.ndarray:
     if 0 < n_small <= p:
         first = low = _NEGLIGIBLE * median
     elif len(positive) < m:
-        first = low = min(0.1 * float(positive.min()), _spread_of_known(problem, d == 0))
-        low = first = max(first, 1e-30 * median)
+        spread = _mean_square_of_known(problem, d == 0)
+        exact = spread <= problem.rounding**2
+        low = _NEGLIGIBLE * median if exact else min(0.1 * float(positive.min()), 0.01 * spread)
+        first = low
     else:
         first, low = 0.0, 0.1 * float(positive.min())
     high = max(2.0 * high, 10.0 * low)
@@ -109,12 +111,12 @@ def _grid(problem: Problem) -> np.ndarray:
     return nodes if first else np.concatenate([[0.0], nodes])
 
 
-def _spread_of_known(problem: Problem, known: np.ndarray) -> float:
-    """A hundredth of the mean square that domains with d = 0 leave around their own fit."""
+def _mean_square_of_known(problem: Problem, known: np.ndarray) -> float:
+    """The mean square that domains with d = 0 leave around their own fit."""
     basis, residual = problem.basis[known], problem.residual[known]
     shift = np.linalg.lstsq(basis, residual, rcond=None)[0]
     left = residual - basis @ shift
-    return 0.01 * float(left @ left) / len(left)
+    return float(left @ left) / len(left)
 
 
 def _scores(problem: Problem, nodes: np.ndarray, method: str) -> np.ndarray:

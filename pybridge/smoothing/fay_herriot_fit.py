@@ -130,15 +130,14 @@ class FayHerriotFit(Record):
     def to_frame(self) -> pd.DataFrame:
         """One row a domain, in the order of the area table.
 
-        Columns: domain (under the name of the table's column), n_labelled (where the table has
-        it), direct, direct_variance, cv (of the smoothed estimate), level, estimate, mse,
+        Columns: domain, n_labelled (where the table has it), direct, direct_variance, cv (of the smoothed estimate), level, estimate, mse,
         standard_error, lower, upper, shrinkage, synthetic, status.
         """
         fit = self.fit
         error = fit.standard_error
         size = np.abs(fit.estimate)
         cv = np.divide(error, size, out=np.full(len(size), np.nan), where=size > 0)
-        table: dict[str, Any] = {self.area.domain_name: self.area.domains}
+        table: dict[str, Any] = {"domain": self.area.domains}
         if self.area.n_labelled is not None:
             table["n_labelled"] = self.area.n_labelled
         table.update(
@@ -171,7 +170,7 @@ class FayHerriotFit(Record):
             "ij,jk,ik->i", area.covariates, fit.coefficient_covariance, area.covariates
         )
         table = {
-            area.domain_name: area.domains,
+            "domain": area.domains,
             "residual": residual,
             "standardised_residual": residual / scale,
             "random_effect": fit.shrinkage * residual,
