@@ -91,8 +91,8 @@ def fit_area_model_bayes(
 
     References
     ----------
-    Rao and Molina (2015), Small Area Estimation, section 10.3. Datta, Rao and Smith (2005),
-    Biometrika 92, on the flat prior.
+    Rao and Molina (2015), Small Area Estimation, chapter 10. Datta and Smith (2003), Journal of
+    Statistical Planning and Inference 112, on when the posterior exists.
     """
     z, d, x = checked_arrays(estimate, variance, covariates)
     seen = ~np.isnan(z)

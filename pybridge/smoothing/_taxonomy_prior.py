@@ -1,0 +1,89 @@
+"""The prior of the taxonomy model: inverse-gamma variances, flat coefficients."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from pybridge._record import Record
+from pybridge.errors import InputError
+
+DEFAULT_SHAPE = 1.0
+DEFAULT_FACTOR = 0.1
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class TaxonomyPrior(Record):
+    """Inverse-gamma priors on the levels' variances; a flat prior on the coefficients.
+
+    Attributes
+    ----------
+    shape, scale : tuple of float
+        Of the inverse-gamma density ~ s^(-shape - 1) exp(-scale / s), one a level from coarse to
+        fine, or a single one for all levels. The scale is in squared units of the outcome.
+    origin : str
+        Where the numbers come from, for the summary.
+    """
+
+    shape: tuple[float, ...]
+    scale: tuple[float, ...]
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        for field in ("shape", "scale"):
+            value = getattr(self, field)
+            numbers = tuple(float(item) for item in np.atleast_1d(np.asarray(value, dtype=float)))
+            if not numbers or not all(np.isfinite(item) and item > 0.0 for item in numbers):
+                raise InputError(
+                    f"the prior's {field} must be positive numbers",
+                    code="bad_prior",
+                    field="prior",
+                    expected="finite numbers above 0, one a level or one for all",
+                    got=value,
+                )
+            object.__setattr__(self, field, numbers)
+        super().__post_init__()
+
+    @classmethod
+    def default(cls, variance: np.ndarray, *, residual: np.ndarray, depth: int) -> TaxonomyPrior:
+        """inverse-gamma(1, 0.1 median d_i) at every level, so the prior scales with the data.
+
+        The median is over the sampling variances above 0; where there is none (all domains
+        complete), over the squared residuals of a least-squares fit.
+        """
+        positive = variance[variance > 0.0]
+        typical = float(np.median(positive)) if positive.size else float(np.mean(residual**2))
+        words = "sampling variance" if positive.size else "squared residual"
+        return cls(
+            shape=(DEFAULT_SHAPE,) * depth,
+            scale=(DEFAULT_FACTOR * typical,) * depth,
+            origin=f"{DEFAULT_FACTOR:g} x the median {words}",
+        )
+
+    def arrays(self, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Shape and scale (R,), (R,) for a taxonomy of this depth."""
+        out = []
+        for value in (self.shape, self.scale):
+            if len(value) not in (1, depth):
+                raise InputError(
+                    "the prior does not fit the number of levels",
+                    code="bad_prior",
+                    field="prior",
+                    expected=f"one number, or {depth}",
+                    got=value,
+                )
+            out.append(np.broadcast_to(np.asarray(value), (depth,)).astype(np.float64))
+        return out[0], out[1]
+
+    def scaled(self, factor: float) -> TaxonomyPrior:
+        """The same prior with its scale multiplied, for a sensitivity table."""
+        scale = tuple(factor * item for item in self.scale)
+        return TaxonomyPrior(shape=self.shape, scale=scale, origin=f"{self.origin}, x {factor:g}")
+
+    def summary(self) -> str:
+        """One line a level."""
+        return (
+            "; ".join(f"inverse-gamma({a:g}, {b:.6g})" for a, b in zip(self.shape, self.scale))
+            + f" ({self.origin}), coefficients flat"
+        )
