@@ -44,8 +44,7 @@ def population(
     cluster = np.arange(n)
     if cluster_size:
         cluster = rng.integers(max(1, n // cluster_size), size=n)
-        stratum = cluster % n_strata
-        # A domain reaches half of the clusters only: sorting makes the cut uneven.
+        # Half of the units move with their domain, so that clusters hold domains unevenly.
         cluster = np.where(rng.random(n) < 0.5, cluster, (cluster + domain) % (n // cluster_size))
         stratum = cluster % n_strata
     noise = rng.standard_normal(n) * np.sqrt(1 - correlation**2)

@@ -82,6 +82,7 @@ class Direct:
     scores: np.ndarray
     residual: np.ndarray
     coefficients: np.ndarray | None = None
+    is_difference: bool = False
 
 
 def n_population_from_fpc(fpc, stratum, psu):
@@ -185,7 +186,7 @@ def prediction_powered(sample, population, column=0):
     D = membership(sample.domain, len(population.N))
     residual = sample.y - sample.F[:, column]
     u = sample.w[:, None] * residual[:, None] * D / population.N
-    return Direct(population.F[:, column] + u.sum(axis=0), u, residual)
+    return Direct(population.F[:, column] + u.sum(axis=0), u, residual, is_difference=True)
 
 
 def weighted_least_squares(X, y, w):
@@ -281,6 +282,15 @@ class Smoothed:
     design_effect: float
 
 
+def residual_of(direct, sample):
+    """y - x'b in another sample, by the working model of ``direct`` (b = 0 where it has none)."""
+    B = direct.coefficients
+    if B is None:
+        return sample.y - sample.F[:, 0] if direct.is_difference else sample.y
+    X = np.hstack([np.ones((len(sample.y), B.shape[1] - sample.F.shape[1])), sample.F])
+    return sample.y - np.sum(X * B[sample.domain], axis=1)
+
+
 def element_moments(a, b, sample, m):
     """Within-domain element covariances n/(n-1) sum w (a - abar)(b - bbar) / sum w; NaN if n<2."""
     s = np.full(m, np.nan)
@@ -309,14 +319,17 @@ def pooled_kurtosis(e, sample, m):
     return (fourth / total) / (second / total) ** 2 if second > 0 else np.nan
 
 
-def smoothed_variances(direct, ht, sample, population):
+def smoothed_variances(direct, ht, sample, population, whole=None):
     """Linear empirical Bayes on the within-domain element variances, then back to the design.
 
     The weights B_i come from the estimator's own residuals and act on the whole 2 x 2 matrix of
     (HT, estimator) elements. A_i = sum w (w - 1) / N_i^2 turns an element variance into that of an
-    estimate; the pooled design effect is sum d_i / sum A_i s_i^2 over the domains with two units. The
-    covariance takes the geometric mean of the two design effects, so that the pair stays positive
-    semidefinite.
+    estimate; the pooled design effect is sum d_i / sum A_i s_i^2 over the domains with two units or
+    more. The covariance takes the geometric mean of the two design effects, so that the pair stays
+    positive semidefinite.
+
+    whole : the sample that this one is part of, to take the kurtosis from: the pass over the units
+    keeps fourth moments of the whole sample, not of every fold. The coefficients stay this part's.
     """
     m = len(population.N)
     n = membership(sample.domain, m).sum(axis=0)
@@ -329,7 +342,10 @@ def smoothed_variances(direct, ht, sample, population):
     }
     pooled = {key: np.sum((n[use] - 1) * v[use]) / np.sum(n[use] - 1) for key, v in s.items()}
     s0 = pooled["zz"]
-    kappa = pooled_kurtosis(direct.residual, sample, m)
+    if whole is None:
+        kappa = pooled_kurtosis(direct.residual, sample, m)
+    else:
+        kappa = pooled_kurtosis(residual_of(direct, whole), whole, m)
     V = s0**2 * (2 / (n[use] - 1) + (kappa - 3) / n[use])
     excess = (s["zz"][use] - s0) ** 2 - V
     tau2 = max(0.0, np.sum((n[use] - 1) * excess) / np.sum(n[use] - 1))

@@ -20,15 +20,15 @@ from validation.reimplementations import direct
 # ---------------------------------------------------------------------------------------- folds
 
 
-def pooled_strata(sample, n_folds):
-    """Labels of strata for folds and weights: those with fewer primary units than folds are one.
+def fold_strata(sample, n_folds, strata="pooled"):
+    """Labels of strata for folds and weights, and their n_population (None without correction).
 
-    Returns (labels, n_population of the labels' strata or None).
+    "pooled": strata with fewer primary units than folds are one. "own": as designed; a stratum of
+    n_h < K primary units then has them in n_h different folds.
     """
     count = {h: len(set(sample.psu[sample.stratum == h])) for h in set(sample.stratum)}
-    labels = np.array(
-        ["pooled" if count[h] < n_folds else f"stratum {h}" for h in sample.stratum], dtype=object
-    )
+    small = {h for h in count if strata == "pooled" and count[h] < n_folds}
+    labels = np.array(["pooled" if h in small else f"stratum {h}" for h in sample.stratum])
     if sample.n_population is None:
         return labels, None
     N = np.asarray(sample.n_population, dtype=float)
@@ -39,22 +39,33 @@ def pooled_strata(sample, n_folds):
     return labels, np.array([total[label] for label in labels])
 
 
-def draw_folds(sample, n_folds, rng):
+def draw_folds(sample, n_folds, rng, strata="pooled"):
     """Random folds 0..K-1, a unit: whole primary units, as equal as can be inside each stratum."""
-    labels, _ = pooled_strata(sample, n_folds)
+    labels, _ = fold_strata(sample, n_folds, strata)
     folds = np.empty(len(sample.y), dtype=int)
     for h in dict.fromkeys(labels):
-        psus = np.array(list(dict.fromkeys(sample.psu[labels == h])))
-        place = (rng.permutation(n_folds)[0] + np.arange(len(psus))) % n_folds
-        fold_of = dict(zip(psus, rng.permutation(place)))
         inside = np.flatnonzero(labels == h)
+        psus = np.array(list(dict.fromkeys(sample.psu[inside])))
+        place = rng.permutation(n_folds)[np.arange(len(psus)) % n_folds]
+        fold_of = dict(zip(psus, rng.permutation(place)))
         folds[inside] = [fold_of[p] for p in sample.psu[inside]]
     return folds
 
 
-def part(sample, keep, n_folds):
+def balanced_folds(sample, n_folds, rng):
+    """What not to do where domains cut across strata: folds of equal size inside each domain."""
+    folds = np.empty(len(sample.y), dtype=int)
+    start = 0
+    for pair in sorted(set(zip(sample.stratum, sample.domain))):
+        inside = np.flatnonzero((sample.stratum == pair[0]) & (sample.domain == pair[1]))
+        folds[rng.permutation(inside)] = (start + np.arange(len(inside))) % n_folds
+        start += len(inside)
+    return folds
+
+
+def part(sample, keep, n_folds, strata="pooled"):
     """The units in ``keep`` as a sample of their own: w n_h / (n_h in the part), primary units."""
-    labels, N = pooled_strata(sample, n_folds)
+    labels, N = fold_strata(sample, n_folds, strata)
     factor = np.zeros(len(sample.y))
     for h in set(labels):
         n_h = len(set(sample.psu[labels == h]))
@@ -76,10 +87,10 @@ class Refits:
     full: np.ndarray
 
 
-def refit(candidate, sample, folds, hold_outs=True):
-    """All fits of one candidate."""
+def refit(candidate, sample, folds, hold_outs=True, strata="pooled"):
+    """All fits of one candidate. ``strata`` is for the complements; hold-outs need the pooling."""
     K = int(folds.max()) + 1
-    kept = np.array([candidate(part(sample, folds != k, K)) for k in range(K)])
+    kept = np.array([candidate(part(sample, folds != k, K, strata)) for k in range(K)])
     held = None
     if hold_outs:
         held = np.array([candidate(part(sample, folds == k, K)) for k in range(K)])
@@ -141,7 +152,7 @@ def phi(R_direct, sample, strata="design", n_folds=None):
     V = np.diag(direct.covariance(R_direct.scores, sample))
     other = sample
     if strata == "folds":
-        labels, _ = pooled_strata(sample, n_folds)
+        labels, _ = fold_strata(sample, n_folds)
         other = sample.rows(np.ones(len(sample.y), dtype=bool), stratum=labels)
     W = np.diag(direct.covariance(R_direct.scores, other, correction=False))
     return np.divide(V, W, out=np.full(m, np.nan), where=W > 0)
@@ -207,9 +218,7 @@ def restricted_log_likelihood(sigma2, z, d, X):
     Vi = np.linalg.inv(V)
     XVX = X.T @ Vi @ X
     r = z - X @ np.linalg.solve(XVX, X.T @ Vi @ z)
-    return -0.5 * (
-        np.linalg.slogdet(V)[1] + np.linalg.slogdet(XVX)[1] + r @ Vi @ r + (len(z) - X.shape[1]) * 0
-    )
+    return -0.5 * (np.linalg.slogdet(V)[1] + np.linalg.slogdet(XVX)[1] + r @ Vi @ r)
 
 
 def reml_variance(z, d, X):
@@ -242,20 +251,23 @@ def fay_herriot(z, d, X, sigma2=None):
     return synthetic + gamma * np.where(seen, z - synthetic, 0.0), sigma2, gamma
 
 
-def fay_herriot_inputs(name, sample, population):
+def fay_herriot_inputs(name, sample, population, whole=None):
     """z, smoothed d and the smoothed covariance with HT of a direct estimator."""
     z = direct.ESTIMATORS[name](sample, population)
     ht = direct.horvitz_thompson(sample, population)
-    smooth = direct.smoothed_variances(z, ht, sample, population)
+    smooth = direct.smoothed_variances(z, ht, sample, population, whole)
     estimate = np.where(np.isfinite(smooth.d), z.estimate, np.nan)
     return estimate, smooth
 
 
-def fay_herriot_candidate(name, population, X):
-    """REML Fay-Herriot on a direct estimator with smoothed variances, as a callable."""
+def fay_herriot_candidate(name, population, X, whole=None):
+    """REML Fay-Herriot on a direct estimator with smoothed variances, as a callable.
+
+    whole : where the kurtosis comes from, see direct.smoothed_variances.
+    """
 
     def fit(sample):
-        z, smooth = fay_herriot_inputs(name, sample, population)
+        z, smooth = fay_herriot_inputs(name, sample, population, whole)
         return fay_herriot(z, smooth.d, X)[0]
 
     return fit
