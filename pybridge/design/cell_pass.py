@@ -17,7 +17,7 @@ from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 
 # Labelled units handled at once.
-BLOCK = 1 << 18
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +219,13 @@ def _fourth_moments(units: UnitArrays, domain_means: np.ndarray) -> np.ndarray:
     for start in range(0, len(units.domain), BLOCK):
         part = slice(start, start + BLOCK)
         code, weight = units.domain[part], units.weight[part]
-        z = np.stack([x[part] - mean[code] for x, mean in zip(units.columns, domain_means)])
+        z = [x[part] - mean[code] for x, mean in zip(units.columns, domain_means)]
+        q = np.empty((1 + len(rows), len(code)))
+        q[0] = 1.0
+        for t, (a, b) in enumerate(zip(rows, cols), start=1):
+            np.multiply(z[a], z[b], out=q[t])
         alone = np.isnan(z[0])
         if alone.any():
-            z, weight = z[:, ~alone], weight[~alone]
-        q = np.concatenate([np.ones((1, z.shape[1])), z[rows] * z[cols]])
+            q[:, alone] = 0.0
         fourth += (q * weight) @ q.T
     return fourth

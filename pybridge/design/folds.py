@@ -92,7 +92,7 @@ def make_folds(design: SurveyDesign, folds: int | Any = 5, *, seed: int = 1) -> 
     unit_fold = psu_fold if design.psu is None else psu_fold[design.psu]
     return Folds(
         n_folds=n_folds,
-        unit_fold=unit_fold.astype(np.int16),
+        unit_fold=unit_fold,
         fold_stratum=pool,
         pooled=tuple(str(label) for label in design.strata[pooled]),
     )
@@ -130,13 +130,16 @@ def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np
     The first fold dealt to is drawn anew in every stratum, or small strata would all be short of
     the same folds.
     """
-    order = np.lexsort((rng.random(len(stratum)), stratum))
+    n_strata = int(stratum.max()) + 1
+    if n_strata == 1:
+        order = rng.permutation(len(stratum))
+    else:
+        order = np.argsort(stratum + rng.random(len(stratum)))
     counts = np.bincount(stratum)
-    starts = np.cumsum(counts) - counts
-    position = np.arange(len(stratum)) - np.repeat(starts, counts)
-    shift = rng.integers(0, n_folds, size=len(counts))
-    fold = np.empty(len(stratum), dtype=np.intp)
-    fold[order] = (position + np.repeat(shift, counts)) % n_folds
+    shift = rng.integers(0, n_folds, size=n_strata)
+    first = np.cumsum(counts) - counts - shift
+    fold = np.empty(len(stratum), dtype=np.int16)
+    fold[order] = (np.arange(len(stratum)) - np.repeat(first, counts)) % n_folds
     return fold
 
 

@@ -227,21 +227,14 @@ def _sampling_fraction(
         )
     if (values <= 1).all():
         return per_stratum
-    if (values <= 1).any():
-        raise InputError(
-            "the finite population correction mixes sizes and fractions",
-            code="bad_fpc",
-            field="fpc",
-            expected="sizes everywhere, or fractions of at most 1 everywhere",
-            got=listed(per_stratum),
-        )
     if (per_stratum < n_psu).any():
         bad = np.flatnonzero(per_stratum < n_psu)
         raise InputError(
             "the population of a stratum is smaller than its sample",
             code="bad_fpc",
             field="fpc",
-            expected="at least the number of primary units sampled",
+            expected="at least the number of primary units sampled, or fractions of at most 1 "
+            "everywhere",
             got=", ".join(f"{labels[h]}: {per_stratum[h]:g} < {n_psu[h]}" for h in bad[:5]),
         )
     return n_psu / per_stratum

@@ -185,11 +185,12 @@ def area_covariates(
                 got=f"missing in {listed(labels[absent])}",
                 hint="Fill it, or drop these domains.",
             )
+    frame = _plain_columns(table, formula.used)
     right = patsy.ModelDesc([], formula.description.rhs_termlist)
     space = patsy.EvalEnvironment([_FUNCTIONS])
     try:
         with np.errstate(all="ignore"):
-            matrix = patsy.dmatrix(right, table, eval_env=space, NA_action=_keep_all())
+            matrix = patsy.dmatrix(right, frame, eval_env=space, NA_action=_keep_all())
     except (patsy.PatsyError, TypeError, ValueError, NameError, AttributeError) as error:
         words = (str(error).splitlines() or [type(error).__name__])[0]
         raise _bad(f"the formula cannot be used on this table: {words}", formula.text) from None
@@ -205,8 +206,24 @@ def area_covariates(
             expected="finite numbers in every domain",
             got=f"domains {listed(labels[bad.any(axis=1)])}",
         )
-    _check_categories(matrix.design_info, table, space, sampled)
+    _check_categories(matrix.design_info, frame, sampled)
     return names, values
+
+
+def _plain_columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
+    """The columns with numpy's types, which are the ones patsy knows; none has missing values."""
+    frame = table[list(names)].copy()
+    for name in names:
+        dtype = frame[name].dtype
+        if isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
+            continue
+        if pd.api.types.is_bool_dtype(dtype):
+            frame[name] = frame[name].to_numpy(dtype=bool)
+        elif pd.api.types.is_numeric_dtype(dtype):
+            frame[name] = frame[name].to_numpy(dtype=np.float64)
+        else:
+            frame[name] = pd.Series(list(frame[name]), index=frame.index, dtype=object)
+    return frame
 
 
 def _keep_all() -> Any:
@@ -216,7 +233,7 @@ def _keep_all() -> Any:
     return patsy.NAAction(NA_types=[])
 
 
-def _check_categories(info: Any, table: pd.DataFrame, space: Any, sampled: np.ndarray) -> None:
+def _check_categories(info: Any, table: pd.DataFrame, sampled: np.ndarray) -> None:
     """Every category has a domain with a direct estimate, and every factor two categories."""
     from patsy.categorical import categorical_to_int
 

@@ -15,7 +15,7 @@ from pybridge.tables.formula import design_columns
 from pybridge.tables.labels import encode, parents
 
 # Rows handled at once: the working memory of a pass is that of one block, whatever the table.
-BLOCK = 1 << 19
+BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,7 +227,7 @@ def _domain_means(
     totals = np.zeros((m, len(columns)))
     for start in range(0, len(codes), BLOCK):
         part = slice(start, start + BLOCK)
-        code = codes[part].astype(np.intp)
+        code = np.asarray(codes[part], dtype=np.intp)
         size += np.bincount(code, minlength=m)
         for j, column in enumerate(columns):
             totals[:, j] += np.bincount(code, weights=column[part], minlength=m)
@@ -291,6 +291,8 @@ def combine_populations(parts: Iterable[Population]) -> Population:
             "there is no part to combine", code="empty_table", field="parts", expected="populations"
         )
     first = pieces[0]
+    if len(pieces) == 1:
+        return first
     table = pd.concat([part.to_frame() for part in pieces], ignore_index=True)
     for part in pieces[1:]:
         if (part.domain, part.auxiliary, part.taxonomy, part.formula, part.categories) != (

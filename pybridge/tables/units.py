@@ -55,10 +55,9 @@ def split_units(
     parts, labelled, counts, clusters = [], [], [], []
     for chunk in chunks:
         need_frame("units", chunk)
-        need_columns(chunk, [outcome], field="outcome")
         y = numeric_column(chunk, outcome, field="outcome", missing=True)
         parts.append(population(chunk, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy))
-        labelled.append(chunk[~np.isnan(y)])
+        labelled.append(_rows(chunk, np.flatnonzero(~np.isnan(y))))
         if strata is None:
             counts.append(pd.Series({_ALL: len(chunk)}))
         else:
@@ -92,6 +91,14 @@ def split_units(
     )
 
 
+def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
+    """Some rows of a table, numbered anew.
+
+    DataFrame.take would make the whole index of the table, as large as a column of it.
+    """
+    return pd.DataFrame({name: chunk[name].array.take(rows) for name in chunk.columns})
+
+
 def _strata_of(chunk: pd.DataFrame, strata: str | None) -> pd.Series:
     if strata is None:
         return pd.Series(_ALL, index=chunk.index)
@@ -117,20 +124,17 @@ def assume_weights(units: Units, *, strata: str | None, ids: str | None) -> Assu
         Where primary units are named but were labelled in part only: then the weights do not
         follow from the counts.
     """
-    key = _strata_of(units.labelled, strata)
-    if ids is None:
-        total, sampled, what = units.stratum_units, key.value_counts(), "units"
-    else:
+    if ids is not None:
         assert units.psu_units is not None
-        inside = _psu_sizes(key, units.labelled[ids])
+        inside = _psu_sizes(_strata_of(units.labelled, strata), units.labelled[ids])
         _need_whole_clusters(inside, units.psu_units, ids)
         sampled, total = inside.groupby(level=0).size(), units.psu_units.groupby(level=0).size()
-        what = "primary units"
+    elif strata is not None:
+        total, sampled = units.stratum_units, units.labelled[strata].value_counts()
+    else:
+        total, sampled = units.stratum_units, pd.Series({_ALL: len(units.labelled)})
     total = total.astype(np.float64)
     ratio = total / sampled.reindex(total.index)
-    labelled = units.labelled.assign(
-        **{_WEIGHT: key.map(ratio).astype(float), _FPC: key.map(total).astype(float)}
-    )
     missing = total.index[ratio.isna().to_numpy()]
     if len(missing):
         raise InputError(
@@ -141,12 +145,20 @@ def assume_weights(units: Units, *, strata: str | None, ids: str | None) -> Assu
             got=f"none in {listed(missing)}",
             hint="Join strata: what was never sampled cannot be estimated from the design.",
         )
+    if strata is None:
+        columns = {_WEIGHT: float(ratio.iloc[0]), _FPC: float(total.iloc[0])}
+    else:
+        key = units.labelled[strata]
+        columns = {_WEIGHT: key.map(ratio).astype(float), _FPC: key.map(total).astype(float)}
+    what = "units" if ids is None else "primary units"
     where = f"N_h/n_h of {what} inside the strata of {strata!r}" if strata else f"N/n of {what}"
+    low, high = ratio.min(), ratio.max()
     words = (
-        f"no weights given: taken as {where} ({ratio.min():.4g} to {ratio.max():.4g}), "
+        f"no weights given: taken as {where} "
+        f"({low:.4g}{'' if low == high else f' to {high:.4g}'}), "
         "with finite population correction"
     )
-    return AssumedDesign(labelled, _WEIGHT, _FPC, words)
+    return AssumedDesign(units.labelled.assign(**columns), _WEIGHT, _FPC, words)
 
 
 def _psu_sizes(stratum: pd.Series, psu: pd.Series) -> pd.Series:
@@ -159,7 +171,7 @@ def _need_whole_clusters(labelled: pd.Series, units: pd.Series, ids: str) -> Non
     part = labelled[labelled < units.reindex(labelled.index)]
     if len(part):
         raise InputError(
-            f"{len(part)} primary units were labelled in part, so weights do not follow from counts",
+            f"{len(part)} primary units were labelled in part: weights do not follow from counts",
             code="clusters_in_part",
             field="weights",
             expected="a column of weights, or sampled primary units labelled whole",
