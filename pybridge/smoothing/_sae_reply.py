@@ -73,13 +73,20 @@ def _with_numbers(
         conditions=said,
         versions=dict(reply.versions),
     )
-    return fitted if spec.mode == "raw" else _guarded(fitted, problem, spec, value)
+    return fitted if spec.mode == "raw" else _guarded(fitted, base, problem, spec, value)
 
 
 def _guarded(
-    fitted: AreaFit, problem: AreaProblem, spec: FayHerriotSpec, value: Mapping[str, Any]
+    fitted: AreaFit,
+    base: AreaFit,
+    problem: AreaProblem,
+    spec: FayHerriotSpec,
+    value: Mapping[str, Any],
 ) -> AreaFit:
-    """The exact optimum beside the engine's, and the status that follows."""
+    """The exact optimum beside the engine's, and the status that follows.
+
+    ``base`` holds the likelihoods at the engine's model variance, computed as the exact ones are.
+    """
     exact = _exact(problem, spec)
     said = fitted.conditions
     if value["at_zero"][0]:
@@ -94,7 +101,7 @@ def _guarded(
         apart = abs(exact.model_variance - fitted.model_variance) > _MOMENT_DIFFERENCE * larger
     else:
         which = "restricted_log_likelihood" if spec.method == "REML" else "log_likelihood"
-        compared["shortfall"] = getattr(exact, which) - getattr(fitted, which)
+        compared["shortfall"] = getattr(exact, which) - getattr(base, which)
         apart = compared["shortfall"] > _SHORTFALL
     status = fit_status(
         model_variance=fitted.model_variance,

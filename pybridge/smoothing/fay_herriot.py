@@ -11,8 +11,9 @@ import pandas as pd
 from pybridge._options import MODES, check_level, choose, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
+from pybridge.provenance import provenance
 from pybridge.smoothing._spec import FayHerriotSpec
-from pybridge.smoothing.fay_herriot_fit import FayHerriotFit, plain_provenance
+from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
 from pybridge.tables.area import area_table
 
 
@@ -114,7 +115,14 @@ def fay_herriot(
     rows = area.to_frame() if isinstance(area, Record) else area
     table = area_table(formula, rows, variance=variance, domain=domain)
     fit = module.fit(table, spec)
-    return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=plain_provenance(spec, fit))
+    made_by = provenance(
+        engine,
+        spec.method,
+        options={"formula": formula, "mode": mode, "level": spec.level, **spec.options},
+        seed=spec.seed,
+        versions=fit.versions,
+    )
+    return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=made_by)
 
 
 def _own_case(method: str, methods: tuple[str, ...]) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
-from pybridge._record import FrozenMapping, Record, freeze, plain
+from pybridge._record import Record, freeze, plain
+from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.tables.area import AreaTable
@@ -32,14 +33,14 @@ class FayHerriotFit(Record):
         The engine's input: direct estimates, variances, design matrix, of m domains.
     fit : AreaFit
         The numbers as arrays, shapes in its own docstring.
-    provenance
+    provenance : Provenance
         Engine, versions, method, options, seed.
     """
 
     spec: FayHerriotSpec
     area: AreaTable
     fit: AreaFit
-    provenance: Any
+    provenance: Provenance
 
     @property
     def model_variance(self) -> float:
@@ -130,8 +131,9 @@ class FayHerriotFit(Record):
     def to_frame(self) -> pd.DataFrame:
         """One row a domain, in the order of the area table.
 
-        Columns: domain, n_labelled (where the table has it), direct, direct_variance, cv (of the smoothed estimate), level, estimate, mse,
-        standard_error, lower, upper, shrinkage, synthetic, status.
+        Columns: domain, n_labelled (where the table has it), direct, direct_variance, cv (of the
+        smoothed estimate), level, estimate, mse, standard_error, lower, upper, shrinkage,
+        synthetic, status.
         """
         fit = self.fit
         error = fit.standard_error
@@ -234,17 +236,3 @@ class FayHerriotFit(Record):
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         return text
-
-
-def plain_provenance(spec: FayHerriotSpec, fit: AreaFit) -> Mapping[str, Any]:
-    """Where the numbers come from."""
-    return FrozenMapping(
-        {
-            "engine": spec.engine,
-            "method": spec.method,
-            "mode": spec.mode,
-            "seed": spec.seed,
-            "options": dict(spec.options),
-            "versions": dict(fit.versions),
-        }
-    )

@@ -1,4 +1,4 @@
-"""The native Fay-Herriot engine gives what R gives: the exact optimum, and sae where it converges."""
+"""The native Fay-Herriot engine gives R's exact optimum, and sae's answer where sae converges."""
 
 from __future__ import annotations
 

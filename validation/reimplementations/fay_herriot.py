@@ -1,7 +1,7 @@
 """The Fay-Herriot model, the slow and obvious way.
 
-A twin to test against, not to use: dense m x m matrices throughout; the likelihood as it is written
-in a textbook, differentiated by complex steps instead of by hand; the model variance by a dense grid
+A twin to test against, not to use: dense m x m matrices throughout; the likelihood as a textbook
+writes it, differentiated by complex steps instead of by hand; the model variance by a dense grid
 and bracketing; the MSE from its definition, with numerical derivatives of the predictor's weights.
 
 z = X b + v + e, v ~ N(0, A), e_i ~ N(0, d_i), V = A I + diag(d).
