@@ -83,7 +83,7 @@ def milk() -> pd.DataFrame:
 
 
 def grapes() -> pd.DataFrame:
-    """Grape hectares in 274 municipalities of Tuscany (sae): ``grapehect``, its variance ``var``."""
+    """Grape hectares in 274 municipalities of Tuscany (sae): ``grapehect``, variance ``var``."""
     return from_r("sae", "grapes")
 
 

@@ -7,6 +7,9 @@ in brackets is the first case. With PYBRIDGE_REQUIRE_R=1 what is missing is a fa
 
 import functools
 import os
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -34,3 +37,28 @@ def pytest_runtest_setup(item):
         if os.environ.get("PYBRIDGE_REQUIRE_R") == "1":
             pytest.fail(f"R is required: {reason}", pytrace=False)
         pytest.skip(reason)
+
+
+@pytest.fixture
+def run_python():
+    """Run code in a Python of its own: ``run_python(code, **variables)``; None unsets one.
+
+    Returns the finished process with its output as text; a run that hangs is a failure.
+    """
+
+    def run(code, *, timeout=90, check=True, **variables):
+        environment = {**os.environ, "PYTHONWARNINGS": "error", **variables}
+        environment = {key: value for key, value in environment.items() if value is not None}
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=timeout,
+        )
+        if check:
+            assert done.returncode == 0, done.stderr
+        return done
+
+    return run

@@ -61,6 +61,8 @@ def _start() -> Callable[[Any], memoryview]:
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)
+        # R asks C for its home again and again; os.environ does not show what putenv sets.
+        os.putenv("R_HOME", installation.home)
 
 
 def exchange(request: list[Buffer]) -> Any:

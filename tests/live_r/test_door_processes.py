@@ -1,0 +1,178 @@
+"""Threads, forks, spawned processes, event loops, and what is left when Python ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+pytestmark = pytest.mark.r("sae")
+
+
+def gone(pid, seconds=8.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_eight_threads_get_their_own_answers(run_python):
+    done = run_python(
+        """
+        import concurrent.futures
+        from pybridge.r import call
+
+        def work(i):
+            values = [float(i * 1000 + j) for j in range(20)]
+            return [call("selftest_echo", {"x": v}).value["x"][0] for v in values] == values
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            print(all(pool.map(work, range(8))))
+        """
+    )
+    assert done.stdout.strip() == "True"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(run_python, tmp_path, method):
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+        import multiprocessing, os
+        from pybridge.r import call
+
+        def work(i):
+            session = call("selftest_session", {{}}).value
+            return call("selftest_echo", {{"x": float(i)}}).value["x"][0], session["pid"][0]
+
+        if __name__ == "__main__":
+            mine = call("selftest_session", {{}}).value["pid"][0]
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                answers = pool.map(work, range(6), chunksize=3)
+            print([value for value, _ in answers] == [float(i) for i in range(6)])
+            print(mine not in {{pid for _, pid in answers}})
+            # The parent's own worker is as it was.
+            print(call("selftest_session", {{}}).value["pid"][0] == mine)
+        """
+        )
+    )
+    done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    assert done.stdout.split() == ["True"] * 3, done.stderr
+
+
+def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
+    done = run_python(
+        """
+        import os, threading, time
+        from pybridge.r import call
+
+        call("selftest_echo", {})
+        thread = threading.Thread(target=call, args=("selftest_sleep", {"seconds": 1.5}))
+        thread.start()
+        time.sleep(0.3)
+        child = os.fork()
+        if child == 0:
+            good = call("selftest_echo", {"x": ["child"]}).value["x"] == ["child"]
+            os._exit(0 if good else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        thread.join()
+        print(call("selftest_echo", {"x": ["parent"]}).value["x"][0])
+        """
+    )
+    assert done.stdout.split() == ["0", "parent"]
+
+
+def test_an_event_loop_is_not_disturbed(run_python):
+    done = run_python(
+        """
+        import asyncio
+        from pybridge.r import call
+
+        async def main():
+            inside = call("selftest_echo", {"x": [1.0]}).value["x"][0]
+            other = asyncio.to_thread(call, "selftest_sleep", {"seconds": 0.5})
+            task = asyncio.create_task(other)
+            ticks = 0
+            while not task.done():
+                await asyncio.sleep(0.02)
+                ticks += 1
+            print(inside, ticks > 5, (await task).value["slept"][0])
+
+        asyncio.run(main())
+        """
+    )
+    assert done.stdout.strip() == "1.0 True 0.5"
+
+
+def test_two_pythons_at_once():
+    code = """
+        import sys
+        from pybridge.r import call
+        for i in range(30):
+            assert call("selftest_echo", {"x": [sys.argv[1]]}).value["x"] == [sys.argv[1]]
+        print("ok")
+        """
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), name], stdout=subprocess.PIPE, text=True
+        )
+        for name in ("one", "두")
+    ]
+    assert [process.communicate(timeout=90)[0].strip() for process in both] == ["ok", "ok"]
+
+
+def test_no_process_and_no_file_is_left_when_python_ends(run_python):
+    done = run_python(
+        """
+        from pybridge.r import call
+        session = call("selftest_session", {}).value
+        print(int(session["pid"][0]))
+        print(session["temporary"][0])
+        """
+    )
+    pid, place = done.stdout.split("\n")[:2]
+    assert gone(int(pid))
+    assert not os.path.exists(os.path.dirname(place))
+
+
+def test_no_process_and_no_file_is_left_when_python_is_killed_in_a_call():
+    code = """
+        from pybridge.r import call
+        session = call("selftest_session", {}).value
+        print(int(session["pid"][0]), session["temporary"][0], flush=True)
+        call("selftest_sleep", {"seconds": 120.0})
+        """
+    host = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    pid, place = host.stdout.readline().split()
+    time.sleep(0.5)
+    host.send_signal(signal.SIGKILL)
+    host.communicate(timeout=10)
+    assert gone(int(pid))
+    assert not os.path.exists(os.path.dirname(place))
+
+
+def test_a_fit_with_a_pool_of_processes_of_concurrent_futures(run_python):
+    done = run_python(
+        """
+        import concurrent.futures, multiprocessing
+        from pybridge.r import call
+
+        context = multiprocessing.get_context("fork")
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+            futures = [pool.submit(call, "selftest_echo", {"x": float(i)}) for i in range(4)]
+            print([future.result().value["x"][0] for future in futures])
+        """
+    )
+    assert done.stdout.strip() == "[0.0, 1.0, 2.0, 3.0]"
