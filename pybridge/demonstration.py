@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._record import Record
-from pybridge.evaluation import Evaluation
+from pybridge._evaluation import Evaluation
 
 # Service regions of California's county offices of education.
 REGIONS = {

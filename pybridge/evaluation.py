@@ -2,146 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed, name_list, need_columns, need_frame
+from pybridge._checks import name_list, need_columns
+from pybridge._evaluation import Evaluation
 from pybridge._options import check_level, choose, whole_number
-from pybridge._record import Record
-from pybridge.design.survey_design import SurveyDesign, survey_design
+from pybridge.design.from_units import Prepared, prepare_units
 from pybridge.direct.aggregates import AggregateEstimates
 from pybridge.direct.estimates import direct_estimates
 from pybridge.direct.inputs import DomainSample
-from pybridge.errors import InputError
-from pybridge.provenance import Provenance, provenance
+from pybridge.provenance import provenance
 from pybridge.selection.candidates import Candidate, checked_candidates, standard_candidates
-from pybridge.selection.fits import CandidateFit
 from pybridge.selection.record import Selection
 from pybridge.selection.select import SelectionOptions, run_selection
 from pybridge.tables.population import Population
-from pybridge.tables.population import population as describe_population
-from pybridge.tables.units import assume_weights, split_units
+
+__all__ = ["Evaluation", "evaluate"]
 
 CANDIDATE_SETS = ("standard", "direct")
 EVALUATION_ENGINES = ("sae", "native")
-SIZE_NAMES = ("size", "N", "n_units", "N_i")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Record):
-    """Estimates of every candidate, the selection, and where all of it came from.
-
-    Attributes
-    ----------
-    sample : DomainSample
-        Cells and population; no units.
-    fits : tuple of CandidateFit
-        Every candidate on the whole sample and in every fold.
-    selection : Selection
-    aggregates : mapping of str to AggregateEstimates
-        "all" and every level of the taxonomy, by the direct estimator named ``aggregate_by``,
-        with design-based intervals from the full covariance.
-    aggregate_by : str
-    assumptions : tuple of str
-        What was assumed because it was not said, first of all the weights.
-    level : float
-    provenance : Provenance
-    """
-
-    sample: DomainSample
-    fits: tuple[CandidateFit, ...]
-    selection: Selection
-    aggregates: Mapping[str, AggregateEstimates]
-    aggregate_by: str
-    assumptions: tuple[str, ...]
-    level: float
-    provenance: Provenance
-
-    @property
-    def population(self) -> Population:
-        """The population that was estimated."""
-        return self.sample.population
-
-    @property
-    def selected(self) -> CandidateFit:
-        """The chosen candidate's fit."""
-        return self.fit(self.selection.selected)
-
-    def fit(self, name: str) -> CandidateFit:
-        """A candidate's fit by its name."""
-        for item in self.fits:
-            if item.candidate.name == name:
-                return item
-        raise InputError(
-            f"there is no candidate {name!r}",
-            code="unknown_candidate",
-            field="name",
-            expected=listed((f.candidate.name for f in self.fits), most=12),
-            got=name,
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a candidate × domain: estimate, interval, status."""
-        return pd.concat([self._rows(fit) for fit in self.fits], ignore_index=True)
-
-    def _rows(self, fit: CandidateFit) -> pd.DataFrame:
-        population = self.population
-        table: dict[str, Any] = {"candidate": fit.candidate.name}
-        table["domain"] = population.domains
-        table.update({level: population.groups[level] for level in population.taxonomy})
-        error = np.sqrt(np.where(fit.mse >= 0, fit.mse, np.nan))
-        table.update(
-            n_labelled=self.sample.whole.n[0].astype(np.int64),
-            size=population.size,
-            estimate=fit.estimate,
-            standard_error=error,
-            cv=error / np.abs(np.where(fit.estimate == 0, np.nan, fit.estimate)),
-            lower=fit.lower,
-            upper=fit.upper,
-            level=self.level,
-            shrinkage=fit.shrinkage,
-            status=fit.status,
-            selected=fit.candidate.name == self.selection.selected,
-        )
-        return pd.DataFrame(table)
-
-    def summary(self) -> str:
-        """The page that a person reads first."""
-        from pybridge.report.text import evaluation_text
-
-        return evaluation_text(self)
-
-    def plot(self, axes: Any = None) -> Any:
-        """Domain estimates with intervals, and reported errors of all candidates.
-
-        Returns the matplotlib Axes (two of them).
-        """
-        from pybridge.report.figures import evaluation_figure
-
-        return evaluation_figure(self, axes)
-
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the whole report as one HTML page, figure included."""
-        from pybridge.report.page import evaluation_page
-
-        target = Path(path)
-        target.write_text(evaluation_page(self), encoding="utf-8")
-        return target
-
-    def write(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
-        """Write estimates.csv, selection.csv, provenance.json, report.html and figure.png.
-
-        The figure, and the page that holds it, are left out where matplotlib is missing.
-        """
-        from pybridge.report.files import write_evaluation
-
-        return write_evaluation(self, folder)
 
 
 def evaluate(
@@ -214,6 +97,14 @@ def evaluate(
     choose("engine", engine, EVALUATION_ENGINES)
     names = name_list("auxiliary", auxiliary)
     options = SelectionOptions(reference=reference, seed=seed)
+    design_words = {
+        "weights": weights,
+        "strata": strata,
+        "ids": ids,
+        "fpc": fpc,
+        "pps": pps,
+        "lonely_psu": lonely_psu,
+    }
     prepared = prepare_units(
         sample_or_frame,
         population=population,
@@ -221,12 +112,7 @@ def evaluate(
         domain=domain,
         auxiliary=names,
         taxonomy=taxonomy,
-        weights=weights,
-        strata=strata,
-        ids=ids,
-        fpc=fpc,
-        pps=pps,
-        lonely_psu=lonely_psu,
+        **design_words,  # type: ignore[arg-type]
     )
     for text in prepared.assumptions:
         say(text)
@@ -250,6 +136,17 @@ def evaluate(
     )
     say(f"scored {len(chosen)} candidates by cross-validation; chosen: {run.selection.selected}")
     by, aggregates = _aggregates(run.sample, run.reference_request, run.selection, level)
+    asked: dict[str, Any] = {
+        "outcome": outcome,
+        "domain": domain,
+        "auxiliary": names,
+        "taxonomy": known.taxonomy,
+        **design_words,
+        "candidates": [item.summary() for item in chosen],
+        "reference": reference,
+        "folds": folds if isinstance(folds, (int, np.integer)) else "given",
+        "level": level,
+    }
     return Evaluation(
         sample=run.sample,
         fits=run.fits,
@@ -258,134 +155,7 @@ def evaluate(
         aggregate_by=by,
         assumptions=prepared.assumptions,
         level=level,
-        provenance=provenance(
-            engine=engine,
-            method="evaluate",
-            options={
-                "outcome": outcome,
-                "domain": domain,
-                "auxiliary": names,
-                "taxonomy": known.taxonomy,
-                "weights": weights,
-                "strata": strata,
-                "ids": ids,
-                "fpc": fpc,
-                "pps": pps,
-                "lonely_psu": lonely_psu,
-                "candidates": [item.summary() for item in chosen],
-                "reference": reference,
-                "folds": folds if isinstance(folds, (int, np.integer)) else "given",
-                "level": level,
-            },
-            seed=seed,
-        ),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The labelled sample's design, the population, and what was assumed about them."""
-
-    design: SurveyDesign
-    population: Population
-    assumptions: tuple[str, ...]
-
-
-def prepare_units(
-    given: pd.DataFrame | Iterable[pd.DataFrame],
-    *,
-    population: Population | pd.DataFrame | None,
-    outcome: str,
-    domain: str,
-    auxiliary: Sequence[str],
-    taxonomy: str | Sequence[str] | None = None,
-    weights: str | None = None,
-    strata: str | None = None,
-    ids: str | None = None,
-    fpc: str | None = None,
-    pps: str | None = None,
-    lonely_psu: str = "fail",
-) -> Prepared:
-    """Population, labelled sample and design, whichever way they were given; see `evaluate`."""
-    chunks = [given] if isinstance(given, pd.DataFrame) else given
-    assumptions: tuple[str, ...] = ()
-    names = name_list("auxiliary", tuple(auxiliary))
-    levels = name_list("taxonomy", taxonomy)
-    if population is None:
-        units = split_units(
-            chunks,
-            outcome=outcome,
-            domain=domain,
-            auxiliary=names,
-            taxonomy=levels,
-            strata=strata,
-            ids=ids,
-        )
-        known, labelled = units.population, units.labelled
-        _need_unlabelled(known, labelled)
-        if weights is None and fpc is None:
-            assumed = assume_weights(units, strata=strata, ids=ids)
-            labelled, weights, fpc = assumed.labelled, assumed.weights, assumed.fpc
-            assumptions = (assumed.words,)
-    else:
-        known = _known(population, domain, names, levels)
-        labelled = _labelled(chunks, outcome)
-    design = survey_design(
-        labelled,
-        weights=weights,
-        strata=strata,
-        ids=ids,
-        fpc=fpc,
-        pps=pps,
-        lonely_psu=lonely_psu,
-    )
-    return Prepared(design, known, assumptions)
-
-
-def _need_unlabelled(known: Population, labelled: pd.DataFrame) -> None:
-    if len(labelled) >= known.n_units:
-        raise InputError(
-            "every unit has an outcome, so there is nothing to estimate",
-            code="nothing_unlabelled",
-            field="population",
-            expected="units without an outcome, or the population's sizes and means",
-            got=f"{len(labelled)} units, all labelled",
-            hint="If these are the sample only, give the population too (--population FILE).",
-        )
-
-
-def _labelled(chunks: Iterable[pd.DataFrame], outcome: str) -> pd.DataFrame:
-    tables = [need_frame("sample", chunk) for chunk in chunks]
-    sample = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
-    need_columns(sample, [outcome], field="outcome")
-    labelled = sample[sample[outcome].notna()]
-    if len(labelled) == 0:
-        raise InputError(
-            f"no unit has an outcome in {outcome!r}",
-            code="no_labels",
-            field="outcome",
-            expected="at least one labelled unit",
-            got="every value missing",
-        )
-    return labelled
-
-
-def _known(
-    population: Population | pd.DataFrame,
-    domain: str,
-    auxiliary: tuple[str, ...],
-    taxonomy: tuple[str, ...],
-) -> Population:
-    if isinstance(population, Population):
-        return population
-    need_frame("population", population)
-    size = next((name for name in SIZE_NAMES if name in population.columns), None)
-    if size is None:
-        return describe_population(
-            population, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy
-        )
-    return describe_population(
-        population, domain=domain, size=size, auxiliary_means=auxiliary, taxonomy=taxonomy
+        provenance=provenance(engine=engine, method="evaluate", options=asked, seed=seed),
     )
 
 

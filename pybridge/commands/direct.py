@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Estimate and print a CSV table."""
-    from pybridge.evaluation import prepare_units
+    from pybridge.design.from_units import prepare_units
     from pybridge.direct.api import request_of
     from pybridge.direct.estimates import direct_estimates
     from pybridge.direct.inputs import domain_sample

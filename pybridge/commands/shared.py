@@ -91,7 +91,7 @@ def read_population(arguments: argparse.Namespace) -> pd.DataFrame | None:
     """The population's file, where one was named."""
     if not arguments.population:
         return None
-    from pybridge.evaluation import SIZE_NAMES
+    from pybridge.design.from_units import SIZE_NAMES
 
     return read_table(
         arguments.population,

@@ -13,7 +13,7 @@ import numpy as np
 from pybridge.errors import EngineUnavailable
 
 if TYPE_CHECKING:
-    from pybridge.evaluation import Evaluation
+    from pybridge._evaluation import Evaluation
     from pybridge.selection.record import Selection
 
 DIRECT_COLOUR = "#9a9a9a"
@@ -88,7 +88,8 @@ def domains_figure(evaluation: Evaluation, axes: Any = None) -> Any:
         axes.set_ylabel(f"{len(labels)} domains")
     axes.set_ylim(-1, len(labels))
     axes.set_xlabel(_plain(f"mean of {evaluation.sample.outcome}"))
-    axes.set_title(f"{100 * evaluation.level:g} % intervals (direct ones are cut at the frame)", fontsize=10)
+    percent = f"{100 * evaluation.level:g} %"
+    axes.set_title(f"{percent} intervals (direct ones are cut at the frame)", fontsize=10)
     axes.legend(fontsize=8, loc="lower right", frameon=False)
     return axes
 

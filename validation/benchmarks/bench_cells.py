@@ -32,7 +32,7 @@ def run_pass(units: pd.DataFrame):
     """Population, labelled sample, design and cells: all that touches units."""
     from pybridge.design.folds import make_folds
     from pybridge.direct.inputs import domain_sample
-    from pybridge.evaluation import prepare_units
+    from pybridge.design.from_units import prepare_units
 
     ready = prepare_units(
         units, population=None, outcome="y", domain="domain", auxiliary=["f", "g"]
@@ -113,7 +113,7 @@ def after_the_pass() -> None:
         units["group"] = units["domain"] // 3
         from pybridge.design.folds import make_folds
         from pybridge.direct.inputs import domain_sample
-        from pybridge.evaluation import prepare_units
+        from pybridge.design.from_units import prepare_units
 
         ready = prepare_units(
             units,

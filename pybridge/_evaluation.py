@@ -1,0 +1,133 @@
+"""The record of an evaluation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import listed
+from pybridge._record import Record
+from pybridge.direct.aggregates import AggregateEstimates
+from pybridge.direct.inputs import DomainSample
+from pybridge.errors import InputError
+from pybridge.provenance import Provenance
+from pybridge.selection.fits import CandidateFit
+from pybridge.selection.record import Selection
+from pybridge.tables.population import Population
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Record):
+    """Estimates of every candidate, the selection, and where all of it came from.
+
+    Attributes
+    ----------
+    sample : DomainSample
+        Cells and population; no units.
+    fits : tuple of CandidateFit
+        Every candidate on the whole sample and in every fold.
+    selection : Selection
+    aggregates : mapping of str to AggregateEstimates
+        "all" and every level of the taxonomy, by the direct estimator named ``aggregate_by``,
+        with design-based intervals from the full covariance.
+    aggregate_by : str
+    assumptions : tuple of str
+        What was assumed because it was not said, first of all the weights.
+    level : float
+    provenance : Provenance
+    """
+
+    sample: DomainSample
+    fits: tuple[CandidateFit, ...]
+    selection: Selection
+    aggregates: Mapping[str, AggregateEstimates]
+    aggregate_by: str
+    assumptions: tuple[str, ...]
+    level: float
+    provenance: Provenance
+
+    @property
+    def population(self) -> Population:
+        """The population that was estimated."""
+        return self.sample.population
+
+    @property
+    def selected(self) -> CandidateFit:
+        """The chosen candidate's fit."""
+        return self.fit(self.selection.selected)
+
+    def fit(self, name: str) -> CandidateFit:
+        """A candidate's fit by its name."""
+        for item in self.fits:
+            if item.candidate.name == name:
+                return item
+        raise InputError(
+            f"there is no candidate {name!r}",
+            code="unknown_candidate",
+            field="name",
+            expected=listed((f.candidate.name for f in self.fits), most=12),
+            got=name,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a candidate × domain: estimate, interval, status."""
+        return pd.concat([self._rows(fit) for fit in self.fits], ignore_index=True)
+
+    def _rows(self, fit: CandidateFit) -> pd.DataFrame:
+        population = self.population
+        table: dict[str, Any] = {"candidate": fit.candidate.name}
+        table["domain"] = population.domains
+        table.update({level: population.groups[level] for level in population.taxonomy})
+        error = np.sqrt(np.where(fit.mse >= 0, fit.mse, np.nan))
+        table.update(
+            n_labelled=self.sample.whole.n[0].astype(np.int64),
+            size=population.size,
+            estimate=fit.estimate,
+            standard_error=error,
+            cv=error / np.abs(np.where(fit.estimate == 0, np.nan, fit.estimate)),
+            lower=fit.lower,
+            upper=fit.upper,
+            level=self.level,
+            shrinkage=fit.shrinkage,
+            status=fit.status,
+            selected=fit.candidate.name == self.selection.selected,
+        )
+        return pd.DataFrame(table)
+
+    def summary(self) -> str:
+        """The page that a person reads first."""
+        from pybridge.report.text import evaluation_text
+
+        return evaluation_text(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Domain estimates with intervals, and reported errors of all candidates.
+
+        Returns the matplotlib Axes (two of them).
+        """
+        from pybridge.report.figures import evaluation_figure
+
+        return evaluation_figure(self, axes)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the whole report as one HTML page, figure included."""
+        from pybridge.report.page import evaluation_page
+
+        target = Path(path)
+        target.write_text(evaluation_page(self), encoding="utf-8")
+        return target
+
+    def write(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
+        """Write estimates.csv, selection.csv, provenance.json, report.html and figure.png.
+
+        The figure, and the page that holds it, are left out where matplotlib is missing.
+        """
+        from pybridge.report.files import write_evaluation
+
+        return write_evaluation(self, folder)

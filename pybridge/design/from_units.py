@@ -1,0 +1,125 @@
+"""From tables to a design and a population, whichever way they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pybridge._checks import name_list, need_columns, need_frame
+from pybridge.design.survey_design import SurveyDesign, survey_design
+from pybridge.errors import InputError
+from pybridge.tables.population import Population
+from pybridge.tables.population import population as describe_population
+from pybridge.tables.units import assume_weights, split_units
+
+# Names under which a table of domain totals may hold the number of units.
+SIZE_NAMES = ("size", "N", "n_units", "N_i")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The labelled sample's design, the population, and what was assumed about them."""
+
+    design: SurveyDesign
+    population: Population
+    assumptions: tuple[str, ...]
+
+
+def prepare_units(
+    given: pd.DataFrame | Iterable[pd.DataFrame],
+    *,
+    population: Population | pd.DataFrame | None,
+    outcome: str,
+    domain: str,
+    auxiliary: Sequence[str],
+    taxonomy: str | Sequence[str] | None = None,
+    weights: str | None = None,
+    strata: str | None = None,
+    ids: str | None = None,
+    fpc: str | None = None,
+    pps: str | None = None,
+    lonely_psu: str = "fail",
+) -> Prepared:
+    """Population, labelled sample and design, whichever way they were given; see `evaluate`."""
+    chunks = [given] if isinstance(given, pd.DataFrame) else given
+    assumptions: tuple[str, ...] = ()
+    names = name_list("auxiliary", tuple(auxiliary))
+    levels = name_list("taxonomy", taxonomy)
+    if population is None:
+        units = split_units(
+            chunks,
+            outcome=outcome,
+            domain=domain,
+            auxiliary=names,
+            taxonomy=levels,
+            strata=strata,
+            ids=ids,
+        )
+        known, labelled = units.population, units.labelled
+        _need_unlabelled(known, labelled)
+        if weights is None and fpc is None:
+            assumed = assume_weights(units, strata=strata, ids=ids)
+            labelled, weights, fpc = assumed.labelled, assumed.weights, assumed.fpc
+            assumptions = (assumed.words,)
+    else:
+        known = _known(population, domain, names, levels)
+        labelled = _labelled(chunks, outcome)
+    design = survey_design(
+        labelled,
+        weights=weights,
+        strata=strata,
+        ids=ids,
+        fpc=fpc,
+        pps=pps,
+        lonely_psu=lonely_psu,
+    )
+    return Prepared(design, known, assumptions)
+
+
+def _need_unlabelled(known: Population, labelled: pd.DataFrame) -> None:
+    if len(labelled) >= known.n_units:
+        raise InputError(
+            "every unit has an outcome, so there is nothing to estimate",
+            code="nothing_unlabelled",
+            field="population",
+            expected="units without an outcome, or the population's sizes and means",
+            got=f"{len(labelled)} units, all labelled",
+            hint="If these are the sample only, give the population too (--population FILE).",
+        )
+
+
+def _labelled(chunks: Iterable[pd.DataFrame], outcome: str) -> pd.DataFrame:
+    tables = [need_frame("sample", chunk) for chunk in chunks]
+    sample = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+    need_columns(sample, [outcome], field="outcome")
+    labelled = sample[sample[outcome].notna()]
+    if len(labelled) == 0:
+        raise InputError(
+            f"no unit has an outcome in {outcome!r}",
+            code="no_labels",
+            field="outcome",
+            expected="at least one labelled unit",
+            got="every value missing",
+        )
+    return labelled
+
+
+def _known(
+    population: Population | pd.DataFrame,
+    domain: str,
+    auxiliary: tuple[str, ...],
+    taxonomy: tuple[str, ...],
+) -> Population:
+    if isinstance(population, Population):
+        return population
+    need_frame("population", population)
+    size = next((name for name in SIZE_NAMES if name in population.columns), None)
+    if size is None:
+        return describe_population(
+            population, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy
+        )
+    return describe_population(
+        population, domain=domain, size=size, auxiliary_means=auxiliary, taxonomy=taxonomy
+    )
