@@ -7,8 +7,9 @@ rules, which the door does not need. No numpy here, for the same reason.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -31,25 +32,43 @@ def rpy2_version() -> str | None:
     return None
 
 
-def _import_rinterface() -> Any:
-    """rpy2.rinterface, without the R process that it starts to ask for a library path.
+def _start_rinterface() -> Any:
+    """rpy2.rinterface, without the R processes that it starts to ask for R's environment.
 
-    The path is in the environment already: `installation.environment` put it there.
+    What they would say is in the environment already: `installation.environment` put it there.
+    Each costs half a second; the second one is of rpy2 3.6.
     """
     import rpy2.situation
 
-    def known(r_home: str) -> str:
+    def known_path(r_home: str) -> str:
         return os.environ.get("LD_LIBRARY_PATH", "")
 
-    original = getattr(rpy2.situation, "r_ld_library_path_from_subprocess", None)
-    if original is not None:
-        rpy2.situation.r_ld_library_path_from_subprocess = known
-    try:
+    def nothing(actions: Any) -> None:
+        return None
+
+    with _replaced(rpy2.situation, "r_ld_library_path_from_subprocess", known_path):
         import rpy2.rinterface
-    finally:
-        if original is not None:
-            rpy2.situation.r_ld_library_path_from_subprocess = original
+    with _replaced(rpy2.rinterface, "_setrenvvars", nothing):
+        from rpy2.rinterface_lib import embedded
+
+        if not embedded.isinitialized():
+            embedded.set_initoptions(_OPTIONS)
+            rpy2.rinterface.initr(interactive=False)
     return rpy2.rinterface
+
+
+@contextlib.contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    """Another function under this name for a while, where there is one."""
+    original = getattr(module, name, None)
+    if original is None:
+        yield
+        return
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
 
 
 def start_r() -> Callable[[Any], memoryview]:
@@ -57,12 +76,9 @@ def start_r() -> Callable[[Any], memoryview]:
 
     The memoryview that it returns lies in R's memory and holds it as long as it lives.
     """
-    rinterface = _import_rinterface()
-    from rpy2.rinterface_lib import embedded, openrlib
+    rinterface = _start_rinterface()
+    from rpy2.rinterface_lib import openrlib
 
-    if not embedded.isinitialized():
-        embedded.set_initoptions(_OPTIONS)
-        rinterface.initr(interactive=False)
     base = rinterface.baseenv
     # Its parent is the search path without the global environment, so that nothing a user
     # defines there can stand in for a function of R.

@@ -7,7 +7,9 @@ and the thread that started it.
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -50,14 +52,21 @@ def _start() -> Callable[[Any], memoryview]:
     installation = find_r()
     Worker().kill()
     before = dict(os.environ)
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
     os.environ.update(installation.variables)
     try:
-        return start_r()
+        # rpy2 warns where this is not the main thread, since R takes Ctrl-C then.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return start_r()
     except Exception as error:
         text = f"{type(error).__module__}.{type(error).__name__}: {error}"
         raise why_not_started(text, installation) from error
     finally:
-        # rpy2 and R write variables of their own; the environment is the host's.
+        # rpy2 and R write variables and a signal handler of their own; these are the host's.
+        if main and on_interrupt is not None:
+            signal.signal(signal.SIGINT, on_interrupt)
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)

@@ -15,6 +15,7 @@ from pybridge.errors import EngineUnavailable
 from pybridge.r.embedded import rpy2_version
 
 LEAST_R = (4, 0)
+LEAST_RPY2 = (3, 5)
 _SECONDS = 20
 
 
@@ -175,6 +176,15 @@ def need_rpy2() -> str:
             field="rpy2",
             expected="rpy2 3.5.9 or newer",
             got=f"none in {sys.prefix}",
+            hint=install_rpy2_hint(None),
+        )
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < LEAST_RPY2:
+        raise EngineUnavailable(
+            f"rpy2 {version} is too old",
+            code="rpy2_too_old",
+            field="rpy2",
+            expected="rpy2 3.5.9 or newer",
+            got=f"rpy2 {version}",
             hint=install_rpy2_hint(None),
         )
     return version

@@ -85,6 +85,9 @@ door_error <- function(condition) {
   )
 }
 
+# A bootstrap may warn in every replicate: what follows the first thousand is not kept.
+door_most <- 1000L
+
 door_seed <- function() get0(".Random.seed", envir = globalenv(), inherits = FALSE)
 
 door_put_seed <- function(seed) {
@@ -158,11 +161,11 @@ door_run <- function(shim, inputs) {
     withCallingHandlers(
       door_plain(shim(inputs), "value"),
       warning = function(condition) {
-        warned <<- c(warned, conditionMessage(condition))
+        if (length(warned) < door_most) warned <<- c(warned, conditionMessage(condition))
         invokeRestart("muffleWarning")
       },
       message = function(condition) {
-        told <<- c(told, sub("\n$", "", conditionMessage(condition)))
+        if (length(told) < door_most) told <<- c(told, sub("\n$", "", conditionMessage(condition)))
         invokeRestart("muffleMessage")
       }
     ),

@@ -151,6 +151,13 @@ def test_the_line_that_installs_a_fitting_rpy2():
     assert "3.5.17" not in install_rpy2_hint("4.5.0")
 
 
+def test_an_rpy2_that_is_too_old(monkeypatch):
+    monkeypatch.setattr(installation, "rpy2_version", lambda: "3.4.5")
+    with pytest.raises(EngineUnavailable) as caught:
+        installation.need_rpy2()
+    assert caught.value.code == "rpy2_too_old"
+
+
 def test_rpy2_that_is_blocked_counts_as_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rpy2", None)
     with pytest.raises(EngineUnavailable) as caught:
