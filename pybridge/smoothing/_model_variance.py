@@ -16,7 +16,9 @@ import numpy as np
 from pybridge.smoothing._area_profile import Problem, log_likelihoods, score_and_slope, solve_gls
 
 _STEP = 0.35
-_CHUNK = 1 << 17
+# Elements of one block of weights, allocated once: it stays in the cache. Fresh large blocks would
+# cost more in page faults than the arithmetic on them.
+_CHUNK = 1 << 14
 _MOST_STEPS = 200
 # A variance this much smaller than the median counts as 0 in deciding whether A = 0 is best:
 # below it the score of the few domains that have it is lost in rounding.
@@ -147,15 +149,19 @@ def _moments(
     zero = np.zeros(len(nodes))
     first = np.zeros((len(nodes), len(a)))
     second = np.zeros_like(first)
-    size = max(1, _CHUNK // max(len(nodes), len(a)))
+    size = min(len(d), max(1, _CHUNK // max(len(nodes), len(a))))
+    buffer = np.empty((len(nodes), size))
     for start in range(0, len(d), size):
         part = slice(start, start + size)
-        weight = 1.0 / (nodes[:, None] + d[part])
-        pairs = columns[part][:, a] * columns[part][:, b]
+        rows = columns[part]
+        weight = buffer[:, : len(rows)]
+        np.add(nodes[:, None], d[part], out=weight)
+        np.reciprocal(weight, out=weight)
+        pairs = rows[:, a] * rows[:, b]
         zero += weight.sum(axis=1)
         first += weight @ pairs
         if squares:
-            weight *= weight
+            np.multiply(weight, weight, out=weight)
             second += weight @ pairs
     return zero, first, second
 
