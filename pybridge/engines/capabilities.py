@@ -1,0 +1,167 @@
+"""What each engine can do, as data: one row for each function of an engine.
+
+The table is used to refuse, before R is called, what an engine does not have, naming what it has,
+and is printed by ``pybridge doctor --engines``. It states what the engine's function offers;
+``entry`` names the function of pybridge that leads there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pandas as pd
+
+from pybridge._options import choose
+
+
+@dataclasses.dataclass(frozen=True)
+class Capability:
+    """One function of one engine.
+
+    Attributes
+    ----------
+    engine : str
+        ``"native"`` or the R package.
+    task : str
+        A word for what it does: ``area_level``, ``direct``, ``tail``, ``taxonomy``.
+    function : str
+        The engine's own function or functions.
+    entry : str
+        The function of pybridge.
+    methods : tuple of str
+        Estimators, in the engine's own words.
+    options : tuple of str
+        Options that change the result, in the engine's own words.
+    out_of_sample : bool
+        Whether it predicts domains without a direct estimate by itself.
+    needs_r : bool
+    """
+
+    engine: str
+    task: str
+    function: str
+    entry: str
+    methods: tuple[str, ...]
+    options: tuple[str, ...]
+    out_of_sample: bool
+    needs_r: bool
+
+
+CAPABILITIES = (
+    Capability(
+        "sae",
+        "area_level",
+        "eblupFH, mseFH",
+        "fay_herriot",
+        ("REML", "ML", "FH"),
+        ("MAXITER", "PRECISION", "B"),
+        out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "emdi",
+        "area_level",
+        "fh",
+        "fay_herriot",
+        ("reml", "ml", "amrl", "ampl", "amrl_yl", "ampl_yl", "reblup", "reblupbc", "me"),
+        ("transformation", "backtransformation", "correlation", "mse_type", "B", "k", "interval"),
+        out_of_sample=True,
+        needs_r=True,
+    ),
+    Capability(
+        "hbsae",
+        "area_level",
+        "fSAE.Area",
+        "fay_herriot",
+        ("bayes",),
+        ("nu0", "s20"),
+        out_of_sample=True,
+        needs_r=True,
+    ),
+    Capability(
+        "native",
+        "area_level",
+        "fay_herriot",
+        "fay_herriot",
+        ("REML", "ML", "FH", "PR"),
+        (),
+        out_of_sample=True,
+        needs_r=False,
+    ),
+    Capability(
+        "survey",
+        "direct",
+        "svyby, svytotal, svymean, calibrate",
+        "horvitz_thompson, hajek, generalized_regression",
+        ("horvitz_thompson", "hajek", "generalized_regression"),
+        ("strata", "ids", "fpc", "pps", "lonely_psu"),
+        out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "native",
+        "direct",
+        "the cells pass and the variance engine",
+        "horvitz_thompson, hajek, prediction_powered, generalized_regression",
+        ("horvitz_thompson", "hajek", "prediction_powered", "generalized_regression"),
+        ("strata", "ids", "fpc", "pps", "lonely_psu"),
+        out_of_sample=True,
+        needs_r=False,
+    ),
+)
+
+ENGINES = tuple(dict.fromkeys(item.engine for item in CAPABILITIES))
+TASKS = tuple(dict.fromkeys(item.task for item in CAPABILITIES))
+
+
+def capabilities(*, engine: str | None = None, task: str | None = None) -> tuple[Capability, ...]:
+    """The rows of one engine, of one task, or all.
+
+    Raises
+    ------
+    InputError
+        For an engine or task that the table does not know.
+    """
+    if engine is not None:
+        choose("engine", engine, ENGINES)
+    if task is not None:
+        choose("task", task, TASKS)
+    return tuple(
+        item for item in CAPABILITIES if engine in (None, item.engine) and task in (None, item.task)
+    )
+
+
+def engines_for(task: str, method: str | None = None) -> tuple[str, ...]:
+    """The engines that do a task, by this method where one is named (case does not matter)."""
+    wanted = None if method is None else method.lower()
+    return tuple(
+        item.engine
+        for item in capabilities(task=task)
+        if wanted is None or wanted in map(str.lower, item.methods)
+    )
+
+
+def capabilities_frame() -> pd.DataFrame:
+    """The table as a DataFrame, a row for each function; lists joined by commas."""
+    rows = []
+    for item in CAPABILITIES:
+        row = dataclasses.asdict(item)
+        row["methods"] = ", ".join(item.methods)
+        row["options"] = ", ".join(item.options)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def capabilities_text() -> str:
+    """The table for reading: a heading and a few lines for each row."""
+    lines = []
+    for item in CAPABILITIES:
+        where = "needs R" if item.needs_r else "without R"
+        lines.append(f"{item.engine} / {item.task}: {item.function} ({where})")
+        lines.append(f"    by        {item.entry}")
+        lines.append(f"    methods   {', '.join(item.methods)}")
+        if item.options:
+            lines.append(f"    options   {', '.join(item.options)}")
+        outside = "yes" if item.out_of_sample else "no"
+        lines.append(f"    domains without a direct estimate: {outside}")
+    return "\n".join(lines)
