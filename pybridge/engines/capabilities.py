@@ -74,7 +74,7 @@ CAPABILITIES = (
         "fSAE.Area",
         "fay_herriot",
         ("bayes",),
-        ("nu0", "s20"),
+        (),
         out_of_sample=True,
         needs_r=True,
     ),
