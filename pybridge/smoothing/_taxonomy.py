@@ -18,7 +18,11 @@ from pybridge.smoothing._taxonomy_quantiles import mixture_intervals
 from pybridge.smoothing._taxonomy_tree import build_tree
 
 _DEEPEST_LATTICE = 3
+# Nodes lighter than this share of the heaviest are left out of moments and of quantiles.
 _LIGHTEST = 1e-10
+_LIGHTEST_QUANTILE = 1e-9
+_LIGHTEST_OF_MANY = 1e-7
+_MANY_COMPONENTS = 1 << 23
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -159,14 +163,17 @@ def _posterior(
 ) -> TaxonomyPosterior:
     """Moments and intervals over the nodes, back in the user's units and order."""
     data = problem.data
-    heavy = lattice.weight > _LIGHTEST * lattice.weight.max()
-    variances = np.exp(lattice.log_variance[heavy])
-    weight = lattice.weight[heavy] / lattice.weight[heavy].sum()
+    variances, weight = _heavy(lattice, _LIGHTEST)
     found = posterior_moments(variances, weight, data)
     lower = upper = np.full(z.size, np.nan)
     if quantiles:
+        if weight.size * z.size > _MANY_COMPONENTS:
+            # Half the nodes are enough for quantiles to about 1e-5 of a standard deviation.
+            picked = _heavy(lattice, _LIGHTEST_OF_MANY, sparse=True)
+        else:
+            picked = _heavy(lattice, _LIGHTEST_QUANTILE)
         lower, upper = mixture_intervals(
-            variances, weight, data, mean=found.mean, variance=found.variance, level=level
+            *picked, data, mean=found.mean, variance=found.variance, level=level
         )
     return assemble(
         problem,
@@ -180,6 +187,17 @@ def _posterior(
         n_nodes=weight.size,
         accuracy=lattice.error,
     )
+
+
+def _heavy(
+    lattice: Lattice, lightest: float, *, sparse: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (K, R) and weights (K,) of the nodes that are not light beside the heaviest."""
+    pick = lattice.weight > lightest * lattice.weight.max()
+    if sparse:
+        pick &= lattice.sparse
+    weight = lattice.weight[pick]
+    return np.exp(lattice.log_variance[pick]), weight / weight.sum()
 
 
 def assemble(

@@ -20,7 +20,7 @@ import numpy as np
 from pybridge.smoothing._bayes_quadrature import least_squares
 from pybridge.smoothing._taxonomy_tree import Tree
 
-BLOCK_ELEMENTS = 1 << 19
+BLOCK_ELEMENTS = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +140,9 @@ def _gather(
     divisor = np.where(precision > 0.0, precision, 1.0)
     weighted = mean * weight[:, None, :]
     centre = tree.sums(weighted, level) / divisor[:, None, :]
-    away = mean - centre[:, :, tree.parent[level]]
-    within = np.matmul(away * weight[:, None, :], np.swapaxes(away, 1, 2))
+    away = mean - np.take(centre, tree.parent[level], axis=-1)
+    np.multiply(away, weight[:, None, :], out=weighted)
+    within = np.matmul(weighted, np.swapaxes(away, 1, 2))
     return precision, centre, within
 
 
@@ -162,31 +163,29 @@ def sweep_down(variances: np.ndarray, up: Upward, data: TreeData) -> list[Effect
         variance = free
         if level > 0:
             rest, above, parent = 1.0 - share, found[-1], data.tree.parent[level]
-            constant = constant + rest * above.constant[:, parent]
-            slope = slope + rest[:, None, :] * above.slope[:, :, parent]
-            variance = free + rest * rest * above.variance[:, parent]
+            constant = constant + rest * np.take(above.constant, parent, axis=-1)
+            slope = slope + rest[:, None, :] * np.take(above.slope, parent, axis=-1)
+            variance = free + rest * rest * np.take(above.variance, parent, axis=-1)
         found.append(Effects(constant=constant, slope=slope, variance=variance))
     return found
 
 
-def blocks(variances: np.ndarray, data: TreeData, *, full: bool) -> Iterator[np.ndarray]:
+def blocks(variances: np.ndarray, data: TreeData, *, per_node: int = 0) -> Iterator[np.ndarray]:
     """Indices of nodes in blocks of bounded memory, sorted so that fine variances repeat.
 
-    ``full`` counts the arrays of the sweep down too, which every node has of its own.
+    A level costs memory once for every distinct set of the variances up to it; ``per_node`` is
+    what every single node costs beside, in elements.
     """
     if variances.shape[0] == 0:
         return
     tree, q = data.tree, data.columns.shape[0]
     order = np.lexsort(tuple(variances[:, level] for level in range(tree.depth)))
-    sizes = tree.sizes
-    cost = np.full(order.size, float(q * q + 8))
+    cost = np.full(order.size, float(q * q + 8 + per_node))
     new = np.zeros(order.size, dtype=bool)
     new[0] = True
     for level in range(tree.depth - 1, -1, -1):
         value = variances[order, level]
         new = new | (np.diff(value, prepend=value[0]) != 0.0)
-        own = full and level < tree.depth - 1
-        cost += q * sizes[level] * np.where(own | new, 1.0, 0.0)
+        cost += q * tree.sizes[level] * new
     group = (np.cumsum(cost) // BLOCK_ELEMENTS).astype(np.int64)
-    for part in np.split(order, np.flatnonzero(np.diff(group)) + 1):
-        yield part
+    yield from np.split(order, np.flatnonzero(np.diff(group)) + 1)

@@ -26,8 +26,10 @@ LogDensity = Callable[[np.ndarray], np.ndarray]
 # variance exists, also while the integrand of that mean is above exp(-MEAN_CUT) of its size there.
 CUT = 20.0
 MEAN_CUT = 14.0
-_STEP = 1.15  # in standard deviations of the normal approximation
-_LONGEST_STEP = 0.75  # in log variance: the prior's own shape needs this resolution
+# Steps in standard deviations of the normal approximation, and the longest ones in log variance,
+# where the prior's own shape needs resolution; by the number of levels.
+_STEP = {1: 0.9, 2: 1.0, 3: 1.15}
+_LONGEST_STEP = {1: 0.5, 2: 0.6, 3: 0.75}
 _TOLERANCE = 1e-7
 _MOST_HALVINGS = 2
 _RADIX = 1 << 14
@@ -38,12 +40,15 @@ _REACH = 70.0
 class Lattice:
     """Nodes with normalised weights.
 
-    ``log_variance`` (K, R) coarse to fine, ``weight`` (K,), ``median``, ``mean`` (R,) of the
-    variances, ``error``: largest change of the moments when the step was halved last.
+    ``log_variance`` (K, R) coarse to fine, ``weight`` (K,), ``sparse`` (K,) half of the nodes,
+    which form a lattice themselves, good to about the square root of the error; ``median``,
+    ``mean`` (R,) of the variances; ``error``: difference of the moments to those of the fine
+    lattice.
     """
 
     log_variance: np.ndarray
     weight: np.ndarray
+    sparse: np.ndarray
     median: np.ndarray
     mean: np.ndarray
     error: float
@@ -170,13 +175,14 @@ def _axes(bend: np.ndarray) -> np.ndarray:
     flipped = np.linalg.cholesky(covariance[::-1, ::-1])
     turn = flipped[::-1]
     longest = np.abs(turn).max(axis=0)
-    return turn * np.minimum(_STEP, _LONGEST_STEP / longest)
+    depth = longest.size
+    return turn * np.minimum(_STEP[depth], _LONGEST_STEP[depth] / longest)
 
 
 def _explore(log_density: LogDensity, frame: _Frame) -> tuple[np.ndarray, np.ndarray]:
     """Lattice points (K, R) with weight and their log density relative to the peak."""
     depth = frame.mode.size
-    radius = int(np.ceil(5.0 / _STEP))
+    radius = int(np.ceil(5.0 / _STEP[depth]))
     axes = [np.arange(-radius, radius + 1)] * depth
     seeds = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, depth)
     frontier = seeds[np.einsum("ki,ki->k", seeds, seeds) <= radius**2]
@@ -257,6 +263,7 @@ def _collect(
     return Lattice(
         log_variance=t[chosen],
         weight=kept / kept.sum(),
+        sparse=points[chosen, 0] % 2 == 0,
         median=np.exp(np.array(median)),
         mean=mean,
         error=error,

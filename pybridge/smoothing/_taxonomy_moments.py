@@ -1,9 +1,13 @@
 """Posterior moments of the domains and of the effects, mixed over nodes of the variances.
 
-Given the variances and beta, a domain's regression plus coarser effects T_i is x_i'beta + P_g with
-P_g = a_g - b_g'beta + noise, so over all nodes that share the finest variance the first two
-moments of T_i follow from moments at the level of the groups. The domains themselves are touched
-once for every distinct finest variance, not once for every node.
+Going down the tree, a node's effect given its prediction from above, u = mean_h'beta + P_parent, is
+
+    v = k (z_h - u) + noise,   k = s A / (1 + s A),   noise variance s / (1 + s A),
+
+linear in beta and P_parent. So only the first two moments of (beta, P) are needed, and they can be
+averaged over all nodes that share the finer variances before the next level is entered: a level's
+groups are touched once for every distinct set of variances from there to the leaves, and the
+domains once for every distinct finest variance, not once for every node.
 """
 
 from __future__ import annotations
@@ -12,22 +16,15 @@ import dataclasses
 
 import numpy as np
 
-from pybridge.smoothing._taxonomy_algebra import (
-    Effects,
-    TreeData,
-    Upward,
-    blocks,
-    sweep_down,
-    sweep_up,
-)
+from pybridge.smoothing._taxonomy_algebra import TreeData, Upward, blocks, sweep_up
 
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
     """Posterior moments in tree order and working units.
 
-    ``mean``, ``variance``, ``shrinkage``, ``synthetic``, ``ratio`` (m,): of theta, the weight of
-    the direct estimate, x'beta plus coarser effects, and posterior over sampling variance.
+    ``mean``, ``variance``, ``ratio``, ``shrinkage``, ``synthetic`` (m,): of theta, posterior over
+    sampling variance, the weight of the direct estimate, x'beta plus coarser effects.
     ``effects``: for each level (mean, variance) of its effects (n_r,). ``coefficients`` (p,),
     ``covariance`` (p, p).
     """
@@ -43,16 +40,58 @@ class Moments:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Slice:
-    """Nodes that share one finest variance: T_i has mean x'b + g and variance x'Mx - 2 x'c + e."""
+class _Joint:
+    """Moments of (beta, P) for J sets of variances and the n nodes of a level.
 
-    weight: float
-    variance: float
-    coefficients: np.ndarray
+    ``weight`` (J,), ``beta`` (J, p), ``spread`` (J, p, p); ``mean`` (J, n), ``cross`` (J, p, n)
+    and ``variance`` (J, n) of P and with beta.
+    """
+
+    weight: np.ndarray
+    beta: np.ndarray
     spread: np.ndarray
-    group_mean: np.ndarray
-    group_cross: np.ndarray
-    group_spread: np.ndarray
+    mean: np.ndarray
+    cross: np.ndarray
+    variance: np.ndarray
+
+    def predict(self, x: np.ndarray, parent: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Mean and variance (J, n) of u = x'beta + P_parent, and Cov(beta, u) (J, p, n).
+
+        ``x`` is (p, n) or (J, p, n).
+        """
+        turned = np.matmul(self.spread, x)
+        above = np.take(self.cross, parent, axis=-1)
+        mean = np.matmul(self.beta[:, None, :], x)[:, 0] + np.take(self.mean, parent, axis=-1)
+        variance = ((turned + 2.0 * above) * x).sum(axis=1) + np.take(
+            self.variance, parent, axis=-1
+        )
+        return mean, np.maximum(variance, 0.0), turned + above
+
+    def collapse(self, row: np.ndarray, count: int) -> _Joint:
+        """Mix the sets that ``row`` (J,) sends to the same one of ``count`` sets."""
+        if count == row.size:
+            order = np.argsort(row)
+            fields = [getattr(self, field.name)[order] for field in dataclasses.fields(self)]
+            return _Joint(*fields)
+        weight = np.bincount(row, weights=self.weight, minlength=count)
+        share = np.zeros((count, row.size))
+        share[row, np.arange(row.size)] = self.weight / weight[row]
+        beta, mean = share @ self.beta, share @ self.mean
+        away, apart = self.beta - beta[row], self.mean - mean[row]
+        return _Joint(
+            weight=weight,
+            beta=beta,
+            spread=_mix(share, self.spread + away[:, :, None] * away[:, None, :]),
+            mean=mean,
+            cross=_mix(share, self.cross + away[:, :, None] * apart[:, None, :]),
+            variance=share @ (self.variance + apart * apart),
+        )
+
+
+def _mix(share: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Weighted sums over the first axis of a three-dimensional array."""
+    flat = share @ values.reshape(values.shape[0], -1)
+    return flat.reshape((share.shape[0],) + values.shape[1:])
 
 
 class _Mixture:
@@ -64,14 +103,14 @@ class _Mixture:
         self.second: np.ndarray | float = 0.0
         self.within: np.ndarray | float = 0.0
 
-    def add(self, weight: float, mean: np.ndarray, variance: np.ndarray) -> None:
-        """A part with this weight, mean and variance."""
+    def add(self, weight: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
+        """Parts with weights (J,), means (J, n) and variances (J, n)."""
         if self.guess is None:
-            self.guess = mean.copy()
+            self.guess = mean[int(np.argmax(weight))].copy()
         away = mean - self.guess
-        self.first = self.first + weight * away
-        self.second = self.second + weight * away * away
-        self.within = self.within + weight * variance
+        self.first = self.first + weight @ away
+        self.second = self.second + weight @ (away * away)
+        self.within = self.within + weight @ variance
 
     @property
     def mean(self) -> np.ndarray:
@@ -80,150 +119,121 @@ class _Mixture:
         return self.guess + self.first
 
     @property
-    def between(self) -> np.ndarray:
-        """Variance of the parts' means."""
-        return np.maximum(self.second - np.square(self.first), 0.0)
+    def inner(self) -> np.ndarray:
+        """Mean of the parts' variances plus variance of their means."""
+        return self.within + np.maximum(self.second - np.square(self.first), 0.0)
+
+
+class _Totals:
+    """What is summed over blocks of nodes."""
+
+    def __init__(self, data: TreeData) -> None:
+        p = data.n_coefficients
+        self.theta, self.regression, self.beta = _Mixture(), _Mixture(), _Mixture()
+        self.effects = [_Mixture() for _ in range(data.tree.depth)]
+        self.shrinkage = np.zeros(data.d.size)
+        self.within = np.zeros((p, p))
+        self.second = np.zeros((p, p))
+
+    def add_coefficients(self, weight: np.ndarray, up: Upward) -> None:
+        """Coefficients of a block's nodes."""
+        self.beta.add(weight, up.coefficients, np.zeros_like(up.coefficients))
+        assert self.beta.guess is not None
+        away = up.coefficients - self.beta.guess
+        self.within += np.einsum("k,kri,krj->ij", weight, up.root, up.root)
+        self.second += (weight[:, None] * away).T @ away
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Posterior covariance of the coefficients."""
+        return self.within + self.second - np.outer(self.beta.first, self.beta.first)
 
 
 def posterior_moments(variances: np.ndarray, weight: np.ndarray, data: TreeData) -> Moments:
-    """Mix the conditional Gaussian posteriors over K nodes, (K, R) and (K,), heaviest first."""
-    tree, p = data.tree, data.n_coefficients
-    theta, leaf, regression = _Mixture(), _Mixture(), _Mixture()
-    groups = [_Mixture() for _ in range(tree.depth - 1)]
-    beta = _Mixture()
-    shrinkage = np.zeros(data.d.size)
-    covariance = np.zeros((p, p))
-    cross = np.zeros((p, p))
-    for pick in _heaviest_first(variances, weight, data):
+    """Mix the conditional Gaussian posteriors over nodes (K, R) with weights (K,)."""
+    totals = _Totals(data)
+    parts = list(blocks(variances, data))
+    # The block of the heaviest node gives the first guesses of the running moments.
+    parts.sort(key=lambda pick: -float(weight[pick].max()))
+    for pick in parts:
         up = sweep_up(variances[pick], data)
-        down = sweep_down(variances[pick], up, data)
-        share = weight[pick]
-        _add_groups(groups, share, variances[pick], up, down, data)
-        away = up.coefficients - up.coefficients[0]
-        covariance += np.einsum("k,kri,krj->ij", share, up.root, up.root)
-        for part in _slices(variances[pick, -1], share, up, down, data):
-            gamma = _add_slice(theta, leaf, regression, part, data)
-            shrinkage += part.weight * gamma
-        beta.add(float(share.sum()), share @ up.coefficients / share.sum(), np.zeros(p))
-        local = share @ away / share.sum()
-        cross += (share[:, None] * (away - local)).T @ (away - local)
-        cross += share.sum() * np.outer(*(2 * [up.coefficients[0] + local - beta.guess]))
-    cross -= np.outer(beta.first, beta.first)
+        totals.add_coefficients(weight[pick], up)
+        joint, finest = _descend(variances[pick], weight[pick], up, data, totals)
+        _add_domains(joint, finest, data, totals)
     observed = data.seen > 0.0
-    inner = theta.within + theta.between
-    own = np.where(observed, data.d * shrinkage, 0.0)
+    inner = totals.theta.inner
+    own = np.where(observed, data.d * totals.shrinkage, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(data.d > 0.0, shrinkage + inner / data.d, 1.0)
-    effects = [(group.mean, group.within + group.between) for group in groups]
-    effects.append((leaf.mean, leaf.within + leaf.between))
+        ratio = np.where(data.d > 0.0, totals.shrinkage + inner / data.d, 1.0)
     return Moments(
-        mean=theta.mean,
+        mean=totals.theta.mean,
         variance=own + inner,
         ratio=np.where(observed, ratio, 0.0),
-        shrinkage=shrinkage,
-        synthetic=regression.mean,
-        effects=tuple(effects),
-        coefficients=beta.mean,
-        covariance=covariance + cross,
+        shrinkage=totals.shrinkage,
+        synthetic=totals.regression.mean,
+        effects=tuple((level.mean, level.inner) for level in totals.effects),
+        coefficients=totals.beta.mean,
+        covariance=totals.covariance,
     )
 
 
-def _heaviest_first(variances: np.ndarray, weight: np.ndarray, data: TreeData) -> list[np.ndarray]:
-    """Blocks of nodes, the one with the heaviest node first: it gives the first guesses."""
-    parts = list(blocks(variances, data, full=True))
-    parts.sort(key=lambda pick: -float(weight[pick].max()))
-    return parts
-
-
-def _add_groups(
-    groups: list[_Mixture],
-    weight: np.ndarray,
-    variances: np.ndarray,
-    up: Upward,
-    down: list[Effects],
-    data: TreeData,
-) -> None:
-    """Effects v = P_h - P_parent of every level above the leaves."""
-    total = float(weight.sum())
-    share = weight / total
-    for level, (stage, own) in enumerate(zip(up.stages, down)):
-        s = variances[:, level, None]
-        precision = stage.precision[stage.row]
+def _descend(
+    variances: np.ndarray, weight: np.ndarray, up: Upward, data: TreeData, totals: _Totals
+) -> tuple[_Joint, np.ndarray]:
+    """From the root to the parents of the leaves; returns them and the finest variances (J,)."""
+    k, p = up.coefficients.shape
+    covariance = np.matmul(np.swapaxes(up.root, 1, 2), up.root)
+    zero = np.zeros((k, 1))
+    joint = _Joint(weight, up.coefficients, covariance, zero, np.zeros((k, p, 1)), zero)
+    held = variances
+    if not up.stages:
+        finest, row = np.unique(variances[:, -1], return_inverse=True)
+        return joint.collapse(row.reshape(-1), finest.size), finest
+    # Stage by stage: sets that differ in coarser variances only have been merged already.
+    member = np.arange(k)
+    for level, stage in enumerate(up.stages):
+        row = stage.row[member]
+        s = held[:, level, None]
+        precision, centre = stage.precision[row], stage.mean[row]
         free = s / (1.0 + s * precision)
-        constant, slope, variance = own.constant, own.slope, free
-        if level > 0:
-            parent, above = data.tree.parent[level], down[level - 1]
-            constant = constant - above.constant[:, parent]
-            slope = slope - above.slope[:, :, parent]
-            variance = free + (free * precision) ** 2 * above.variance[:, parent]
-        mean = constant - np.einsum("kp,kpn->kn", up.coefficients, slope)
-        variance = variance + (np.matmul(up.root, slope) ** 2).sum(axis=1)
-        centre = share @ mean
-        groups[level].add(total, centre, share @ (variance + (mean - centre) ** 2))
+        share = free * precision
+        x, parent = centre[:, :p], data.tree.parent[level]
+        mean, variance, with_beta = joint.predict(x, parent)
+        effect = share * (centre[:, p] - mean)
+        totals.effects[level].add(joint.weight, effect, free + share * share * variance)
+        # Cov(P_parent, u) = x'Cov(beta, P_parent) + Var(P_parent).
+        above = np.take(joint.variance, parent, axis=-1)
+        shared = (np.take(joint.cross, parent, axis=-1) * x).sum(axis=1) + above
+        joint = _Joint(
+            weight=joint.weight,
+            beta=joint.beta,
+            spread=joint.spread,
+            mean=np.take(joint.mean, parent, axis=-1) + effect,
+            cross=np.take(joint.cross, parent, axis=-1) - share[:, None, :] * with_beta,
+            variance=np.maximum(free + above - 2.0 * share * shared + share**2 * variance, 0.0),
+        )
+        count = stage.precision.shape[0]
+        joint = joint.collapse(row, count)
+        first = np.zeros(count, dtype=np.intp)
+        first[row] = np.arange(row.size)
+        held, member = held[first], member[first]
+    return joint, held[:, -1]
 
 
-def _slices(
-    finest: np.ndarray, weight: np.ndarray, up: Upward, down: list[Effects], data: TreeData
-) -> list[_Slice]:
-    """The nodes of a block, collected by their finest variance."""
-    values, row = np.unique(finest, return_inverse=True)
-    row = row.reshape(-1)
-    parts = []
-    for place, value in enumerate(values):
-        pick = np.flatnonzero(row == place)
-        total = float(weight[pick].sum())
-        share = weight[pick] / total
-        beta, root = up.coefficients[pick], up.root[pick]
-        centre = share @ beta
-        away = beta - centre
-        spread = np.einsum("k,kri,krj->ij", share, root, root)
-        spread += (share[:, None] * away).T @ away
-        group = _group_parts(share, beta, away, root, pick, down, data)
-        parts.append(_Slice(total, float(value), centre, spread, *group))
-    return parts
-
-
-def _group_parts(
-    share: np.ndarray,
-    beta: np.ndarray,
-    away: np.ndarray,
-    root: np.ndarray,
-    pick: np.ndarray,
-    down: list[Effects],
-    data: TreeData,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean (n,), cross moment (p, n) and spread (n,) of the leaves' parents in one slice."""
-    if not down:
-        p = data.n_coefficients
-        return np.zeros(1), np.zeros((p, 1)), np.zeros(1)
-    last = down[-1]
-    slope = last.slope[pick]
-    level = last.constant[pick] - np.einsum("kp,kpn->kn", beta, slope)
-    mean = share @ level
-    turned = np.matmul(root, slope)
-    cross = np.einsum("k,krp,krn->pn", share, root, turned)
-    cross -= (share[:, None] * away).T @ (level - mean)
-    spread = share @ ((turned**2).sum(axis=1) + last.variance[pick] + (level - mean) ** 2)
-    return mean, cross, spread
-
-
-def _add_slice(
-    theta: _Mixture, leaf: _Mixture, regression: _Mixture, part: _Slice, data: TreeData
-) -> np.ndarray:
-    """Add one slice to the domains' moments; returns gamma (m,)."""
+def _add_domains(joint: _Joint, finest: np.ndarray, data: TreeData, totals: _Totals) -> None:
+    """The leaves, once for every distinct finest variance (J,)."""
     p = data.n_coefficients
     x, z = data.columns[:p], data.columns[p]
-    parent = data.tree.parent[-1]
-    mean = part.coefficients @ x + part.group_mean[parent]
-    spread = np.einsum("im,im->m", x, part.spread @ x - 2.0 * part.group_cross[:, parent])
-    spread = np.maximum(spread + part.group_spread[parent], 0.0)
-    total = part.variance + data.d
-    gamma = data.seen * part.variance / total
+    mean, variance, _ = joint.predict(x, data.tree.parent[-1])
+    s = finest[:, None]
+    total = s + data.d
+    gamma = data.seen * s / total
     # Not 1 - gamma, which loses the digits of a small d.
     rest = np.where(data.seen > 0.0, data.d / total, 1.0)
-    free = np.where(data.seen > 0.0, 0.0, part.variance)
+    free = np.where(data.seen > 0.0, 0.0, s)
+    effect = gamma * (z - mean)
+    totals.theta.add(joint.weight, gamma * z + rest * mean, rest * rest * variance + free)
     own = gamma * data.d + free
-    theta.add(part.weight, gamma * z + rest * mean, rest * rest * spread + free)
-    leaf.add(part.weight, gamma * (z - mean), own + gamma * gamma * spread)
-    regression.add(part.weight, mean, spread)
-    return gamma
+    totals.effects[-1].add(joint.weight, effect, own + gamma * gamma * variance)
+    totals.regression.add(joint.weight, mean, variance)
+    totals.shrinkage += joint.weight @ gamma

@@ -82,7 +82,7 @@ class Problem:
         """Posterior log density (K,) of log variances (K, R), up to a constant."""
         variances = np.exp(log_variance)
         out = -(log_variance @ self.shape) - np.exp(-log_variance) @ self.rate
-        for pick in blocks(variances, self.data, full=False):
+        for pick in blocks(variances, self.data):
             out[pick] += sweep_up(variances[pick], self.data).log_likelihood
         return out
 
