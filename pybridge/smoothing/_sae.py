@@ -85,7 +85,7 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
         reply = call("sae_fay_herriot", inputs, **words)
     else:
         reply = call_many("sae_fay_herriot", [inputs], **words)[0]
-    reply.warn("sae", stacklevel=4)
+    reply.warn("sae", stacklevel=3)
     return area_fit(problem, spec, reply)
 
 
@@ -96,8 +96,9 @@ def fit_many(
     level: float = 0.95,
     mode: str = "guarded",
     workers: int = 1,
+    return_errors: bool = False,
     **engine_options: Any,
-) -> list[AreaFit]:
+) -> list[Any]:
     """Fit several problems in one round trip to R, for refits in cross-validation.
 
     Parameters
@@ -108,12 +109,15 @@ def fit_many(
         As in `fay_herriot`.
     workers : int
         R processes to share the problems out among.
+    return_errors : bool
+        Put the InputError of a problem that cannot be fitted (a fold with too few domains) in its
+        place, instead of raising the first one.
     **engine_options
         MAXITER, PRECISION, B, time_limit (for the whole batch).
 
     Returns
     -------
-    list of AreaFit
+    list of AreaFit (or InputError)
         In the order of the problems; R's warnings stay in ``conditions``.
     """
     from pybridge.r import call_many
@@ -125,23 +129,32 @@ def fit_many(
         level=check_level(level),
         options=complete_options(engine_options),
     )
-    if not problems:
-        return []
+    inputs = [_numbered(k, problem, spec) for k, problem in enumerate(problems)]
+    errors = [item for item in inputs if isinstance(item, InputError)]
+    if errors and not return_errors:
+        raise errors[0]
+    good = [k for k, item in enumerate(inputs) if not isinstance(item, InputError)]
+    if not good:
+        return list(inputs)
     replies = call_many(
         "sae_fay_herriot",
-        [_numbered(k, problem, spec) for k, problem in enumerate(problems)],
+        [inputs[k] for k in good],
         packages=("sae",),
         time_limit=spec.options["time_limit"],
         workers=workers,
     )
-    return [area_fit(problem, spec, reply) for problem, reply in zip(problems, replies)]
+    found: list[Any] = list(inputs)
+    for k, reply in zip(good, replies):
+        found[k] = area_fit(problems[k], spec, reply)
+    return found
 
 
-def _numbered(k: int, problem: AreaProblem, spec: FayHerriotSpec) -> dict[str, Any]:
+def _numbered(k: int, problem: AreaProblem, spec: FayHerriotSpec) -> Any:
+    """The inputs, or the InputError that says which problem is wrong."""
     try:
         return _inputs(problem, spec)
     except InputError as error:
-        raise InputError(f"problem {k}: {error.message}", **error.facts()) from error
+        return InputError(f"problem {k}: {error.message}", **error.facts())
 
 
 def _inputs(problem: AreaProblem, spec: FayHerriotSpec) -> dict[str, Any]:

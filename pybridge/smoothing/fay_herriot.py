@@ -31,6 +31,7 @@ class Adapter:
 ADAPTERS = (
     Adapter("sae", ("REML", "ML", "FH"), "pybridge.smoothing._sae"),
     Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
+    Adapter("native", ("bayes",), "pybridge.smoothing._native_bayes", ("guarded",)),
 )
 
 
@@ -70,8 +71,9 @@ def fay_herriot(
         Who computes: R's package sae, or pybridge itself (exact optimum, any number of domains,
         no R). Never one in place of the other.
     method : str
-        Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``; upper or
-        lower case.
+        Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or
+        ``"bayes"`` (flat priors; ``mse`` is then the posterior variance, and intervals are
+        quantiles); upper or lower case.
     correlation, proximity : optional
         None: domains are independent.
     level : float

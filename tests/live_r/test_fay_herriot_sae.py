@@ -212,8 +212,9 @@ def test_the_shim_at_zero_is_what_sae_gives_where_it_gets_there():
 
 
 def test_warnings_of_r_are_python_warnings_and_conditions():
-    with pytest.warns(EngineWarning, match="does not converge"):
+    with pytest.warns(EngineWarning, match="does not converge") as caught:
         fit = fay_herriot(load("milk").formula, table("milk"), MAXITER=2)
+    assert [warning.filename for warning in caught] == [__file__]  # the caller's own line
     assert fit.status == "not_converged"
     assert any("does not converge" in line for line in fit.conditions)
 

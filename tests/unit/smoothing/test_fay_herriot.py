@@ -168,10 +168,22 @@ def test_sae_as_it_is_has_no_prediction_without_estimates():
     assert "guarded" in error.hint and "native" in error.hint
 
 
-def test_a_record_with_a_table_will_do():
-    class Table:
-        pass
+def test_the_bayesian_method_gives_quantile_intervals():
+    frame = area(outside=[3])
+    fit = native(frame, method="Bayes", level=0.9)
+    assert fit.spec.method == "bayes" and fit.status == "converged"
+    table = fit.to_frame()
+    assert table.loc[3, "status"] == "out_of_sample"
+    assert ((table["lower"] < table["estimate"]) & (table["estimate"] < table["upper"])).all()
+    # Not the normal interval: the posterior of a domain is a mixture, wider in its tails.
+    half = (table["upper"] - table["lower"]) / 2 / table["standard_error"]
+    assert (abs(half / 1.6448536269514722 - 1) > 1e-4).any()
+    assert np.isnan(fit.log_likelihood) and fit.fit.criteria["model_variance_mean"] > 0
+    narrow = native(frame, method="bayes", level=0.5).to_frame()
+    assert (narrow["upper"] - narrow["lower"] < table["upper"] - table["lower"]).all()
 
+
+def test_a_record_with_a_table_will_do():
     from pybridge.tables.area import area_table
 
     frame = area().rename(columns={"county": "domain"})
@@ -186,3 +198,16 @@ def test_adapters_name_modules_with_the_two_functions():
     for adapter in ADAPTERS:
         module = importlib.import_module(adapter.module)
         assert callable(module.fit) and callable(module.complete_options)
+
+
+def test_a_batch_says_which_problem_is_wrong():
+    from pybridge.smoothing._area_fit import AreaProblem
+    from pybridge.smoothing._sae import fit_many
+
+    few = AreaProblem(np.arange(2.0), np.ones(2), np.ones((2, 2)))
+    with pytest.raises(InputError, match="problem 0") as caught:
+        fit_many([few, few])
+    assert caught.value.code == "too_few_domains"
+    errors = fit_many([few, few], return_errors=True)
+    assert [error.code for error in errors] == ["too_few_domains"] * 2
+    assert "problem 1" in str(errors[1])
