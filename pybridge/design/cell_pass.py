@@ -78,6 +78,7 @@ def plan_pass(
         shift=np.array([0.0, *centre]),
         domain_means=_domain_means(units, n_domains),
         stratum_psu=_stratum_psu(design, folds),
+        rest_stratum=folds.rest_stratum,
         fold_stratum=folds.fold_stratum,
         sampling_fraction=design.sampling_fraction,
         poisson=design.poisson,

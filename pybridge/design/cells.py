@@ -65,7 +65,7 @@ class PassPlan(Record):
     domain_means : numpy.ndarray
         Shape (p − 1, m), about which the fourth moments are taken; NaN in domains with fewer than
         two units, which do not enter them.
-    stratum_psu, fold_stratum, sampling_fraction, poisson, lonely_psu
+    stratum_psu, rest_stratum, fold_stratum, sampling_fraction, poisson, lonely_psu
         As in `Cells`.
     """
 
@@ -74,6 +74,7 @@ class PassPlan(Record):
     shift: np.ndarray
     domain_means: np.ndarray
     stratum_psu: np.ndarray
+    rest_stratum: np.ndarray
     fold_stratum: np.ndarray
     sampling_fraction: np.ndarray
     poisson: bool

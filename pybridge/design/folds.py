@@ -24,15 +24,18 @@ class Folds(Record):
         K.
     unit_fold : numpy.ndarray
         Shape (n,), in [0, K).
+    rest_stratum : numpy.ndarray
+        Shape (H,), the stratum in which the sample without a fold has its weights rescaled: the
+        design's own, but for strata that lie in one fold wholly.
     fold_stratum : numpy.ndarray
-        Shape (H,), for every design stratum the stratum in which its folds are drawn and its
-        weights rescaled: itself, or a pool of strata with fewer than K primary units.
+        Shape (H,), the same for a fold alone, where strata that some fold misses are pooled.
     pooled : tuple of str
-        Labels of the strata that were pooled.
+        Labels of the strata that were pooled for the folds alone.
     """
 
     n_folds: int
     unit_fold: np.ndarray
+    rest_stratum: np.ndarray
     fold_stratum: np.ndarray
     pooled: tuple[str, ...] = ()
 
@@ -47,6 +50,7 @@ def single_fold(design: SurveyDesign) -> Folds:
     return Folds(
         n_folds=1,
         unit_fold=np.zeros(design.n_units, dtype=np.int8),
+        rest_stratum=np.arange(len(design.strata)),
         fold_stratum=np.arange(len(design.strata)),
     )
 
@@ -85,15 +89,27 @@ def make_folds(design: SurveyDesign, folds: int | Any = 5, *, seed: int = 1) -> 
             expected=f"2 to {total}",
             got=n_folds,
         )
-    pool, pooled = _pool(design.n_psu, design.n_psu < n_folds, least=n_folds)
-    stratum_of_psu = pool[_owner(design)]
     rng = np.random.default_rng(np.random.SeedSequence(whole_number("seed", seed, least=0)))
-    psu_fold = _balanced(stratum_of_psu, n_folds, rng)
+    psu_fold = _balanced(_owner(design), n_folds, rng)
     unit_fold = psu_fold if design.psu is None else psu_fold[design.psu]
+    return _with_pools(design, unit_fold, n_folds)
+
+
+def _with_pools(design: SurveyDesign, unit_fold: np.ndarray, n_folds: int) -> Folds:
+    """The folds, with the strata that their weights are rescaled in.
+
+    Pooling moves weight between strata, which a domain inside one of them feels: the sample
+    without a fold is pooled only where a stratum would vanish from it.
+    """
+    present = np.zeros((len(design.strata), n_folds), dtype=bool)
+    present[design.stratum, unit_fold] = True
+    alone, _ = _pool(design.n_psu, present, present.sum(axis=1) < 2, least=2)
+    missed, pooled = _pool(design.n_psu, present, ~present.all(axis=1), least=n_folds)
     return Folds(
         n_folds=n_folds,
         unit_fold=unit_fold,
-        fold_stratum=pool,
+        rest_stratum=alone,
+        fold_stratum=missed,
         pooled=tuple(str(label) for label in design.strata[pooled]),
     )
 
@@ -107,20 +123,21 @@ def _owner(design: SurveyDesign) -> np.ndarray:
     return owner
 
 
-def _pool(n_psu: np.ndarray, small: np.ndarray, *, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """Join the small strata; a pool that is still too small takes in the next smallest stratum.
+def _pool(
+    n_psu: np.ndarray, present: np.ndarray, small: np.ndarray, *, least: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join the small strata, and the next smallest ones until the pool lies in enough folds.
 
     Returns the pool of every stratum (H,), numbered from 0, and which strata were pooled (H,).
     """
     joined = small.copy()
     for h in np.argsort(n_psu, kind="stable"):
-        if not joined.any() or (n_psu[joined].sum() >= least and joined.sum() > 1):
+        if not joined.any() or present[joined].any(axis=0).sum() >= least:
             break
         joined[h] = True
     pool = np.arange(len(n_psu))
-    if joined.sum() < 2:
-        return pool, np.zeros_like(joined)
-    pool[joined] = np.flatnonzero(joined)[0]
+    if joined.any():
+        pool[joined] = np.flatnonzero(joined)[0]
     return np.unique(pool, return_inverse=True)[1].reshape(-1), joined
 
 
@@ -128,7 +145,7 @@ def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np
     """Fold of every primary unit: in each stratum a random order dealt out to the folds in turn.
 
     The first fold dealt to is drawn anew in every stratum, or small strata would all be short of
-    the same folds.
+    the same folds; a stratum with fewer than K primary units has each in a fold of its own.
     """
     n_strata = int(stratum.max()) + 1
     if n_strata == 1:
@@ -171,27 +188,4 @@ def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
                 expected="whole primary units in one fold",
                 got=f"{len(cut)} primary units in several folds",
             )
-    pool, pooled = _pool_until_every_fold_is_there(design, codes, len(labels))
-    return Folds(
-        n_folds=len(labels),
-        unit_fold=codes.astype(np.int16),
-        fold_stratum=pool,
-        pooled=tuple(str(label) for label in design.strata[pooled]),
-    )
-
-
-def _pool_until_every_fold_is_there(
-    design: SurveyDesign, codes: np.ndarray, n_folds: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Join strata that some fold misses: that fold would estimate nothing there."""
-    present = np.zeros((len(design.strata), n_folds), dtype=bool)
-    present[design.stratum, codes] = True
-    joined = ~present.all(axis=1)
-    for h in np.argsort(design.n_psu, kind="stable"):
-        if not joined.any() or present[joined].any(axis=0).all():
-            break
-        joined[h] = True
-    pool = np.arange(len(joined))
-    if joined.any():
-        pool[joined] = np.flatnonzero(joined)[0]
-    return np.unique(pool, return_inverse=True)[1].reshape(-1), joined
+    return _with_pools(design, codes.astype(np.int16), len(labels))

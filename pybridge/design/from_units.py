@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from pybridge._checks import name_list, need_columns, need_frame
+from pybridge._checks import listed, name_list, need_frame, numeric_column
 from pybridge.design.survey_design import SurveyDesign, survey_design
 from pybridge.errors import InputError
 from pybridge.tables.population import Population
@@ -43,23 +45,25 @@ def prepare_units(
     lonely_psu: str = "fail",
 ) -> Prepared:
     """Population, labelled sample and design, whichever way they were given; see `evaluate`."""
-    chunks = [given] if isinstance(given, pd.DataFrame) else given
+    chunks = _tables(given)
     assumptions: tuple[str, ...] = ()
-    names = name_list("auxiliary", tuple(auxiliary))
+    names = name_list("auxiliary", auxiliary)
     levels = name_list("taxonomy", taxonomy)
     if population is None:
+        # With weights given, strata and primary units need be known of the labelled units only.
+        counted = weights is None and fpc is None
         units = split_units(
             chunks,
             outcome=outcome,
             domain=domain,
             auxiliary=names,
             taxonomy=levels,
-            strata=strata,
-            ids=ids,
+            strata=strata if counted else None,
+            ids=ids if counted else None,
         )
         known, labelled = units.population, units.labelled
         _need_unlabelled(known, labelled)
-        if weights is None and fpc is None:
+        if counted:
             assumed = assume_weights(units, strata=strata, ids=ids)
             labelled, weights, fpc = assumed.labelled, assumed.weights, assumed.fpc
             assumptions = (assumed.words,)
@@ -78,6 +82,15 @@ def prepare_units(
     return Prepared(design, known, assumptions)
 
 
+def _tables(given: Any) -> Iterable[pd.DataFrame]:
+    """One table or several; what they hold is checked one by one."""
+    if isinstance(given, pd.DataFrame):
+        return [given]
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return given
+    return [need_frame("units", given)]
+
+
 def _need_unlabelled(known: Population, labelled: pd.DataFrame) -> None:
     if len(labelled) >= known.n_units:
         raise InputError(
@@ -92,9 +105,11 @@ def _need_unlabelled(known: Population, labelled: pd.DataFrame) -> None:
 
 def _labelled(chunks: Iterable[pd.DataFrame], outcome: str) -> pd.DataFrame:
     tables = [need_frame("sample", chunk) for chunk in chunks]
+    if not tables:
+        need_frame("sample", pd.DataFrame())
     sample = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
-    need_columns(sample, [outcome], field="outcome")
-    labelled = sample[sample[outcome].notna()]
+    y = numeric_column(sample, outcome, field="outcome", missing=True)
+    labelled = sample if not np.isnan(y).any() else sample[~np.isnan(y)]
     if len(labelled) == 0:
         raise InputError(
             f"no unit has an outcome in {outcome!r}",
@@ -113,6 +128,15 @@ def _known(
     taxonomy: tuple[str, ...],
 ) -> Population:
     if isinstance(population, Population):
+        above = tuple(level for level in taxonomy if level != population.domain)
+        if above and above != population.taxonomy:
+            raise InputError(
+                "the population was described with another taxonomy",
+                code="conflicting_arguments",
+                field="taxonomy",
+                expected=listed(population.taxonomy) or "none",
+                got=listed(taxonomy),
+            )
         return population
     need_frame("population", population)
     size = next((name for name in SIZE_NAMES if name in population.columns), None)

@@ -78,15 +78,16 @@ def domain_moments(cells: Cells, replicates: str = "whole") -> DomainMoments:
         From the pass over the units.
     replicates : {"whole", "rest", "fold"}
         The whole sample (R = 1), the sample without each fold, or each fold alone (R = K).
-        The latter two rescale weights by realised counts of primary units a fold stratum,
-        w n_h/(n_h − n_hk) and w n_h/n_hk, and take the fold stratum as the stratum.
+        The latter two rescale weights by realised counts of primary units, w n_h/(n_h − n_hk) and
+        w n_h/n_hk, inside the folds' ``rest_stratum`` and ``fold_stratum``, which are the strata
+        of their variances too.
     """
     plan = cells.plan
     if replicates == "whole":
         stratum = np.arange(len(plan.stratum_psu))
         include = np.ones((1, cells.n_folds), dtype=bool)
     else:
-        stratum = plan.fold_stratum
+        stratum = plan.fold_stratum if replicates == "fold" else plan.rest_stratum
         include = np.eye(cells.n_folds, dtype=bool)
         include = include if replicates == "fold" else ~include
     counts = _sum_by(plan.stratum_psu.astype(np.float64), stratum)

@@ -5,8 +5,9 @@ with a binary outcome that is all 0 or all 1 it is 0, which an area-level model 
 certainty. The rules here replace the variance, never the estimate.
 
 A residual e of a domain splits into its domain mean b_i and the spread s_i² about it, and so does
-the design variance of Σ w e / N_i: b_i² V_11 (how much Σ w itself varies; 0 where the domain's
-sample size is fixed) + s_i² A_i × a design effect. Both parts are smoothed by empirical Bayes.
+the design variance of Σ w e / N_i: A_i (s_i² + free_i b_i²) × a design effect, with
+A_i = Σ w(w − 1)/N_i² and free_i for how much the domain's sample size varies (0 where it is a
+stratum). Both parts are smoothed by empirical Bayes; the design effect is pooled over domains.
 Smoothing the sum as if it were all spread fails where the mean is large beside the spread, as for
 Horvitz–Thompson of an outcome far from 0.
 """
@@ -56,15 +57,17 @@ class ModelledVariances(Record):
     weight : numpy.ndarray
         Shape (m,), B_i, the part of the domain's own element variance (NaN where the method has
         no such part).
+    element : numpy.ndarray
+        Shape (m,), the smoothed element variance of z's residual within the domain.
     design_effect : float
-        What Σ d_i, less the part of the domain means, is over Σ A_i s²_i, over domains with at
-        least two units.
+        Pooled Σ d_i over what independent draws with these weights would give, of z.
     """
 
     variance: np.ndarray
     covariance_ht: np.ndarray
     variance_ht: np.ndarray
     weight: np.ndarray
+    element: np.ndarray
     design_effect: float
 
 
@@ -170,18 +173,27 @@ def modelled_variances(
         variance = _generalised_variance_function(n, mean, direct[1])
         ratio = np.sqrt(variance / np.where(direct[1] > 0, direct[1], np.nan))
         covariance = within_domain(form, score_ht, score) * ratio
-        weight = np.full(len(n), np.nan)
-        return ModelledVariances(variance, covariance, direct[0], weight, np.nan)
+        nothing = np.full(len(n), np.nan)
+        return ModelledVariances(variance, covariance, direct[0], nothing, nothing, np.nan)
     several = n >= 2
     weight = np.zeros(len(n)) if method == "pooled" else _trust(n, element)
     kept = np.where(several[:, None, None], element.matrix, 0.0) * weight[:, None, None]
     spread = kept + (1.0 - weight)[:, None, None] * element.pooled
-    between = _squared_means(element.mean, spread, n) * (form[:, 0, 0] / scale**2)[:, None, None]
-    effect = _design_effects(direct, between, factor, element, several)
-    within = spread * factor[:, None, None] * np.sqrt(np.outer(effect, effect))
-    matrix = np.where((n > 0)[:, None, None], between + within, np.nan)
+    # How much of a squared domain mean enters d_i: 0 where n_i is fixed, about 1 in a domain that
+    # is a small part of its strata.
+    free = form[:, 0, 0] / scale**2
+    free = np.divide(free, factor, out=np.zeros_like(free), where=factor > 0)
+    effect = _design_effects(direct, factor, free, element, n)
+    square = spread + free[:, None, None] * _squared_means(element.mean, spread, n)
+    matrix = square * factor[:, None, None] * np.sqrt(np.outer(effect, effect))
+    matrix = np.where((n > 0)[:, None, None], matrix, np.nan)
     return ModelledVariances(
-        matrix[:, 1, 1], matrix[:, 0, 1], matrix[:, 0, 0], weight, float(effect[1])
+        variance=matrix[:, 1, 1],
+        covariance_ht=matrix[:, 0, 1],
+        variance_ht=matrix[:, 0, 0],
+        weight=weight,
+        element=spread[:, 1, 1],
+        design_effect=float(effect[1]),
     )
 
 
@@ -210,21 +222,23 @@ def _squared_means(mean: np.ndarray, spread: np.ndarray, n: np.ndarray) -> np.nd
 
 def _design_effects(
     direct: np.ndarray,
-    between: np.ndarray,
     factor: np.ndarray,
+    free: np.ndarray,
     element: ElementVariances,
-    several: np.ndarray,
+    n: np.ndarray,
 ) -> np.ndarray:
-    """Pooled effects (2,) of HT and z: what the direct variances are above the means' part.
+    """Pooled design effects (2,) of HT and z, over domains with at least two units.
 
-    Over domains with at least two units, so that smoothed and direct variances have one total.
+    What the direct variances are above those of independent draws with the same weights, which the
+    sample's own moments make Σ A_i [(1 − free_i/n_i) s_i² + free_i b_i²].
     """
+    several = n >= 2
     own = np.einsum("maa->am", element.matrix)
-    rest = direct - np.einsum("maa->am", between)
-    top = np.where(several, rest, 0.0).sum(axis=1)
-    bottom = np.where(several, factor * own, 0.0).sum(axis=1)
-    known = (bottom > 0) & (top > 0)
-    return np.where(known, top / np.where(bottom > 0, bottom, 1.0), 1.0)
+    inside = np.maximum(1.0 - free / np.where(several, n, 2.0), 0.0)
+    simple = factor * (inside * own + free * element.mean.T**2)
+    top = np.where(several, direct, 0.0).sum(axis=1)
+    bottom = np.where(several, simple, 0.0).sum(axis=1)
+    return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 1.0)
 
 
 def _trust(n: np.ndarray, element: ElementVariances) -> np.ndarray:

@@ -39,7 +39,8 @@ def engine_of(fit: Any) -> str:
         return "your function"
     if item.smoothing is None:
         return "pybridge"
-    return f"{_WHO.get(item.engine, 'R ' + item.engine)}, {item.method}"
+    who = f"{_WHO.get(item.engine, 'R ' + item.engine)}, {item.method}"
+    return f"{who}, finite N" if item.finite_population else who
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
@@ -186,4 +187,19 @@ def _left_out(evaluation: Evaluation) -> list[str]:
         if here.any():
             names = evaluation.population.domains[here]
             lines.append(f"{int(here.sum())} domains {text}: {listed(names, most=8)}")
-    return lines + list(selection.notes)
+    return lines + _too_narrow(evaluation) + list(selection.notes)
+
+
+def _too_narrow(evaluation: Evaluation) -> list[str]:
+    """What a reader must know before trusting the intervals of a plain area-level model."""
+    lines = []
+    for fit in evaluation.fits:
+        few = fit.too_narrow
+        if few.any():
+            names = evaluation.population.domains[few]
+            lines.append(
+                f"{fit.candidate.name}: intervals too narrow in {int(few.sum())} domains of few "
+                f"units, whose means scatter by more than the model's variance (s²/N > σ²): "
+                f"{listed(names)}"
+            )
+    return lines

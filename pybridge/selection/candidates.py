@@ -43,6 +43,8 @@ class Candidate(Record):
         Who smooths, and how.
     variance : str
         Sampling variances that go into the model.
+    finite_population : bool
+        Whether the domain mean may differ from the model's by s²/N_i more.
     function : callable or None
         A user's estimator ``f(sample, population) -> (m,)`` instead of all that.
     """
@@ -56,6 +58,7 @@ class Candidate(Record):
     engine: str = "native"
     method: str = "REML"
     variance: str = "smoothed"
+    finite_population: bool = False
     function: Callable[..., Any] | None = None
 
     def summary(self) -> str:
@@ -67,6 +70,7 @@ class Candidate(Record):
         if self.smoothing:
             text += f", smoothed by {self.smoothing} ({self.area_formula}), "
             text += f"{self.engine} {self.method}"
+            text += ", finite population" if self.finite_population else ""
         return text
 
 
@@ -81,6 +85,7 @@ def candidate(
     engine: str = "native",
     method: str | None = None,
     variance: str = "smoothed",
+    finite_population: bool = False,
     function: Callable[..., Any] | None = None,
 ) -> Candidate:
     """Describe a candidate.
@@ -104,6 +109,10 @@ def candidate(
         taxonomy model.
     variance : {"smoothed", "pooled", "gvf", "direct"}
         Sampling variances that go into the model.
+    finite_population : bool
+        Let the mean of a domain's N_i units differ from the area-level model by the further
+        variance s²/N_i of its own units. In domains of few units the intervals of the plain model
+        are too narrow; see `pybridge.selection.finite`.
     function : callable, optional
         ``f(sample, population) -> array (m,)`` in the order of ``population.domains``; ``sample``
         has a column ``weight``. Called once a fold with that fold's re-weighted sample.
@@ -147,6 +156,7 @@ def candidate(
         engine=engine,
         method=word,
         variance=variance,
+        finite_population=bool(finite_population),
     )
 
 
@@ -192,8 +202,8 @@ def standard_candidates(
     Returns
     -------
     tuple of Candidate
-        HT, Hájek, PPI, GREG; FH and FH-GREG by REML on ``engine``; PP-S, TFH and PP-TS, Bayesian
-        and native.
+        HT, Hájek, PPI, GREG; FH and FH-GREG by REML on ``engine``, R's numbers as they are; PP-S,
+        TFH and PP-TS, Bayesian and native, for finite domains.
     """
     names = name_list("auxiliary", auxiliary)
     if not names:
@@ -211,7 +221,9 @@ def standard_candidates(
         found.append(candidate("PPI", direct="ppi", unit_auxiliary=on_scale))
     found.append(candidate("GREG", direct="greg", unit_auxiliary=names))
 
-    def smoothed(name: str, smoothing: str, direct: str, who: str, how: str) -> Candidate:
+    def smoothed(
+        name: str, smoothing: str, direct: str, who: str, how: str, finite: bool = False
+    ) -> Candidate:
         return candidate(
             name,
             direct=direct,
@@ -220,14 +232,15 @@ def standard_candidates(
             area_formula=formula,
             engine=who,
             method=how,
+            finite_population=finite,
         )
 
     found.append(smoothed("FH", "fay_herriot", "ht", engine, "REML"))
     found.append(smoothed("FH-GREG", "fay_herriot", "greg", engine, "REML"))
-    found.append(smoothed("PP-S", "fay_herriot", "greg", "native", "bayes"))
+    found.append(smoothed("PP-S", "fay_herriot", "greg", "native", "bayes", True))
     if taxonomy:
-        found.append(smoothed("TFH", "taxonomy", "ht", "native", "bayes"))
-        found.append(smoothed("PP-TS", "taxonomy", "greg", "native", "bayes"))
+        found.append(smoothed("TFH", "taxonomy", "ht", "native", "bayes", True))
+        found.append(smoothed("PP-TS", "taxonomy", "greg", "native", "bayes", True))
     return tuple(found)
 
 

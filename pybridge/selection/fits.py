@@ -35,6 +35,9 @@ class CandidateFit(Record):
         Of the whole sample's fit; "ok" for direct estimates.
     model_variance : float
         Of the whole sample's fit (the domain level's, for a taxonomy); NaN for direct estimates.
+    spread : numpy.ndarray or None
+        Shape (m,), s²/N_i, how far the mean of the domain's units scatters by itself; None for
+        direct estimates.
     message : str
         Why there is no fit, where there is none.
     conditions : tuple of str
@@ -52,8 +55,19 @@ class CandidateFit(Record):
     rest: np.ndarray
     fit_status: str
     model_variance: float = float("nan")
+    spread: np.ndarray | None = None
     message: str = ""
     conditions: tuple[str, ...] = ()
+
+    @property
+    def too_narrow(self) -> np.ndarray:
+        """Domains whose units scatter by more than the plain model's variance, shape (m,), bool.
+
+        There the intervals of a model without the finite population cover less than they say.
+        """
+        if self.spread is None or self.candidate.finite_population:
+            return np.zeros(len(self.estimate), dtype=bool)
+        return np.nan_to_num(self.spread, nan=0.0) > self.model_variance
 
 
 @dataclass(frozen=True, eq=False)

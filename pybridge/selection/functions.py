@@ -45,11 +45,11 @@ def call_function(
 
 
 def _fold_counts(design: SurveyDesign, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """Primary units by fold stratum × fold, and the fold stratum of every unit."""
-    of_unit = folds.fold_stratum[design.stratum]
+    """Primary units by the stratum of the rest × fold, and that stratum of every unit."""
+    of_unit = folds.rest_stratum[design.stratum]
     psu = np.arange(design.n_units) if design.psu is None else design.psu
     _, first = np.unique(psu, return_index=True)
-    counts = np.zeros((int(folds.fold_stratum.max()) + 1, folds.n_folds))
+    counts = np.zeros((int(folds.rest_stratum.max()) + 1, folds.n_folds))
     np.add.at(counts, (of_unit[first], folds.unit_fold[first]), 1.0)
     return counts, of_unit
 

@@ -14,8 +14,7 @@ from pybridge.errors import FitError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
 from pybridge.selection.functions import FunctionFailed, call_function
-from pybridge.selection.smoothed import area_problems, fit_native, fit_sae
-from pybridge.smoothing._area_fit import AreaProblem
+from pybridge.selection.smoothed import SmoothingProblem, area_problems, fit_native, fit_sae
 
 
 def fit_candidates(
@@ -42,7 +41,7 @@ def fit_candidates(
     """
     say = announce or (lambda text: None)
     found: dict[str, CandidateFit] = {}
-    problems: dict[str, list[AreaProblem]] = {}
+    problems: dict[str, list[SmoothingProblem]] = {}
     for item in candidates:
         try:
             if item.function is not None:

@@ -57,6 +57,16 @@ def jackknife_covariance(
     return fpc_factor * (k - 1) / k * (about_reference * about_candidate).sum(axis=0)
 
 
+def size_factor(n_folds: int, fpc_factor: np.ndarray) -> np.ndarray:
+    """What a direct estimator's variance is over that of the same on (K−1)/K of the sample, (m,).
+
+    Without finite population correction (K−1)/K; with φ = 1 − n/N the variance of the smaller
+    sample is (K/(K−1) − n/N)/(1 − n/N) = 1 + 1/((K−1) φ) times larger.
+    """
+    part = (n_folds - 1) * fpc_factor
+    return part / (part + 1.0)
+
+
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """Mean over scored domains and its standard error, sd/√n; NaN where it does not exist."""
     kept = values[np.isfinite(values)]

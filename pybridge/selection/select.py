@@ -25,6 +25,7 @@ from pybridge.selection.scores import (
     jackknife_covariance,
     mean_and_error,
     naive_score,
+    size_factor,
     sure_score,
 )
 from pybridge.selection.splits import split_scores
@@ -95,7 +96,8 @@ def select(
     covariance : {"jackknife", "linearised"}
         How Cov(R, M) is estimated.
     size_corrected : bool
-        Multiply DB-CV by (K−1)/K for the smaller training sets.
+        Scale DB-CV down for the smaller training sets: by (K−1)/K, and where much of a stratum
+        was sampled by (K−1)φ/((K−1)φ + 1), φ its finite population correction.
     split : float
         Part of the sample to fit on, for ``score="split"``.
     repetitions : int
@@ -207,12 +209,12 @@ def score_candidates(
         key: [] for key in ("db_cv", "db_cv_ht", "naive", "adjusted", "sure")
     }
     k = replicates.rest.n_replicates
-    factor = (k - 1) / k if options.size_corrected else 1.0
     for fit in fits:
         for key, base in (("db_cv", reference.chosen), ("db_cv_ht", ht)):
             covariance = _covariance(fit, base, replicates, options.covariance)
+            smaller = size_factor(k, base.fpc_factor) if options.size_corrected else 1.0
             out[key].append(
-                factor
+                smaller
                 * debiased_score(
                     rest=fit.rest,
                     reference=base.whole,
@@ -226,7 +228,7 @@ def score_candidates(
                         whole=fit.estimate,
                         reference=base.whole,
                         variance=base.variance,
-                        covariance=covariance,
+                        covariance=_covariance(fit, base, replicates, "linearised"),
                     )
                 )
         out["naive"].append(naive_score(rest=fit.rest, ht_fold=ht_fold))
@@ -256,8 +258,11 @@ def _selection(
     failed = {f.candidate.name: f.message for f in fits if f.fit_status == "failed"}
     common: dict[str, np.ndarray] = {}
     for name, values in scores.items():
+        # A function of the user's has no derivative, so no SURE: the others keep theirs.
         alive = np.array([f.fit_status != "failed" for f in fits])
-        scored = np.isfinite(values[alive]).all(axis=0) if alive.any() else np.zeros(0, bool)
+        alive &= np.isfinite(values).any(axis=1) | (name == key)
+        nowhere = np.zeros(values.shape[1], dtype=bool)
+        scored = np.isfinite(values[alive]).all(axis=0) if alive.any() else nowhere
         common[name] = np.where(scored, values, np.nan)
     means = {name: [mean_and_error(row) for row in rows] for name, rows in common.items()}
     counts = {name: int(np.isfinite(rows).any(axis=0).sum()) for name, rows in common.items()}
@@ -322,6 +327,6 @@ def _notes(folds: Folds) -> tuple[str, ...]:
     if not folds.pooled:
         return ()
     return (
-        f"strata with too few primary units for {folds.n_folds} folds, pooled for them: "
+        f"strata that some of the {folds.n_folds} folds miss, pooled for naive CV's hold-outs: "
         + ", ".join(folds.pooled),
     )

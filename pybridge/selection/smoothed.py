@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from pybridge.design.variance import DomainMoments
 from pybridge.direct.estimates import domain_statuses
 from pybridge.direct.linear import DirectRequest, LinearEstimates, within_domain
-from pybridge.direct.variances import modelled_variances
+from pybridge.direct.variances import ModelledVariances, modelled_variances
 from pybridge.errors import FitError, InputError, PybridgeError
 from pybridge.selection.candidates import Candidate
+from pybridge.selection.finite import finite_domains
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
 from pybridge.smoothing._area_fit import AreaProblem
 from pybridge.tables.area import check_counts
@@ -23,19 +25,38 @@ from pybridge.tables.population import Population
 _LEFT = "direct_estimate_"
 
 
-def area_problems(candidate: Candidate, replicates: Replicates) -> list[AreaProblem]:
+@dataclass(frozen=True)
+class SmoothingProblem:
+    """An area-level problem as an engine takes it, and what its sampling variances are made of.
+
+    Attributes
+    ----------
+    area : AreaProblem
+        Sampling variances d, or d + c where the candidate asks for finite domains.
+    variance, spread : numpy.ndarray
+        Shape (m,), d and c = s²/N_i, how far the mean of N_i units scatters by itself.
+    """
+
+    area: AreaProblem
+    variance: np.ndarray
+    spread: np.ndarray
+
+
+def area_problems(candidate: Candidate, replicates: Replicates) -> list[SmoothingProblem]:
     """The whole sample's problem, then that of the sample without each fold."""
     population = replicates.population
     x = _covariates(candidate.area_formula or "~ 1", replicates)
     request, ht = direct_request(candidate, population), DirectRequest("ht")
-    out: list[AreaProblem] = []
+    out: list[SmoothingProblem] = []
     for moments in (replicates.sample.whole, replicates.rest):
         z, base = replicates.linear(request, moments), replicates.linear(ht, moments)
         for r in range(moments.n_replicates):
-            d = _sampling_variance(candidate, moments, r, z, base, population.size)
+            d, c = _sampling_variance(candidate, moments, r, z, base, population.size)
             seen = (moments.n[r] > 0) & np.isfinite(d)
             estimate = np.where(seen, z.estimate[r], np.nan)
-            out.append(AreaProblem(estimate, np.where(seen, d, np.nan), x))
+            inside = d + c if candidate.finite_population else d
+            area = AreaProblem(estimate, np.where(seen, inside, np.nan), x)
+            out.append(SmoothingProblem(area, d, c))
     return out
 
 
@@ -57,25 +78,48 @@ def _sampling_variance(
     z: LinearEstimates,
     base: LinearEstimates,
     size: np.ndarray,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sampling variances d (m,), and the spread c = s²/N_i (m,) of a finite domain's mean."""
     score = z.score[replicate]
-    if candidate.variance == "direct":
-        return within_domain(moments.form[replicate], score, score)
     scale = moments.total[replicate, :, 0] if candidate.direct == "hajek" else size
-    return modelled_variances(
-        candidate.variance,
+    found = modelled_variances(
+        "smoothed" if candidate.variance in ("direct", "gvf") else candidate.variance,
         moments,
         replicate,
         score=score,
         score_ht=base.score[replicate],
         scale=np.where(scale > 0, scale, np.nan),
-        mean=z.estimate[replicate],
-    ).variance
+    )
+    return _variance_of(candidate, moments, replicate, z, base, found), found.element / size
+
+
+def _variance_of(
+    candidate: Candidate,
+    moments: DomainMoments,
+    replicate: int,
+    z: LinearEstimates,
+    base: LinearEstimates,
+    found: ModelledVariances,
+) -> np.ndarray:
+    score = z.score[replicate]
+    if candidate.variance == "direct":
+        return within_domain(moments.form[replicate], score, score)
+    if candidate.variance == "gvf":
+        return modelled_variances(
+            "gvf",
+            moments,
+            replicate,
+            score=score,
+            score_ht=base.score[replicate],
+            scale=np.ones(len(score)),
+            mean=z.estimate[replicate],
+        ).variance
+    return found.variance
 
 
 def fit_sae(
     candidates: Sequence[Candidate],
-    problems: dict[str, list[AreaProblem]],
+    problems: dict[str, list[SmoothingProblem]],
     replicates: Replicates,
 ) -> dict[str, CandidateFit]:
     """All fits of all candidates of one method in one call to R."""
@@ -84,7 +128,7 @@ def fit_sae(
     out = {}
     for method in dict.fromkeys(item.method for item in candidates):
         group = [item for item in candidates if item.method == method]
-        flat = [problem for item in group for problem in problems[item.name]]
+        flat = [problem.area for item in group for problem in problems[item.name]]
         fits = fit_many(flat, method=method, level=replicates.level)
         count = replicates.rest.n_replicates + 1
         for i, item in enumerate(group):
@@ -94,12 +138,12 @@ def fit_sae(
 
 
 def fit_native(
-    candidate: Candidate, problems: list[AreaProblem], replicates: Replicates
+    candidate: Candidate, problems: list[SmoothingProblem], replicates: Replicates
 ) -> CandidateFit:
     fits: list[Any] = []
     for r, problem in enumerate(problems):
         try:
-            fits.append(_one_native(candidate, problem, replicates, quantiles=r == 0))
+            fits.append(_one_native(candidate, problem.area, replicates, quantiles=r == 0))
         except (InputError, FitError) as error:
             if r == 0:
                 raise
@@ -138,12 +182,17 @@ def taxonomy_codes(population: Population) -> tuple[np.ndarray, ...]:
 
 
 def _assemble(
-    candidate: Candidate, problems: list[AreaProblem], fits: Sequence[Any], replicates: Replicates
+    candidate: Candidate,
+    problems: list[SmoothingProblem],
+    fits: Sequence[Any],
+    replicates: Replicates,
 ) -> CandidateFit:
     """One record from the whole sample's fit and the folds' fits (or their errors)."""
+    if isinstance(fits[0], Exception) or fits[0].status == "failed":
+        return failed_fit(candidate, replicates, _reason(fits[0]))
+    if candidate.finite_population:
+        fits = [_finite(fit, problem) for fit, problem in zip(fits, problems)]
     whole = fits[0]
-    if isinstance(whole, Exception) or whole.status == "failed":
-        return failed_fit(candidate, replicates, _reason(whole))
     m = replicates.population.n_domains
     rest = np.full((len(fits) - 1, m), np.nan)
     said: list[str] = [str(text) for text in getattr(whole, "conditions", ())]
@@ -160,11 +209,20 @@ def _assemble(
         upper=whole.upper,
         shrinkage=whole.shrinkage,
         derivative=whole.derivative,
-        status=_smoothed_statuses(whole, problems[0], replicates),
+        status=_smoothed_statuses(whole, problems[0].area, replicates),
         rest=rest,
         fit_status=whole.status,
         model_variance=float(whole.model_variance),
+        spread=problems[0].spread,
         conditions=tuple(said),
+    )
+
+
+def _finite(fit: Any, problem: SmoothingProblem) -> Any:
+    if isinstance(fit, Exception) or fit.status == "failed":
+        return fit
+    return finite_domains(
+        fit, estimate=problem.area.estimate, variance=problem.variance, spread=problem.spread
     )
 
 
