@@ -25,7 +25,8 @@ _DIGITS = 30.0  # the interpolation error is about exp(-30) of the function's si
 class SharedSample(NamedTuple):
     """What all resamples of one sample have in common.
 
-    excesses : (n,) float64, in falling order; low, high : the interval of v; nodes : (k,) Chebyshev nodes;
+    excesses : (n,) float64, in falling order; low, high : the interval of v;
+    nodes : (k,) Chebyshev nodes;
     logs : (n, k) log(1 + expm1(v_k) x_j / max x) / expm1(v_k); to_coefficients : (k, k)
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ import numpy as np
 from pybridge._checks import number_vector
 from pybridge._options import MODES, check_level, choose, real_number
 from pybridge.errors import InputError
-from pybridge.tails._maximum import profile_maximum
+from pybridge.tails._assemble import make_fit
 from pybridge.tails._native import METHODS, NO_COVARIANCE, EngineAnswer, fit_excesses
-from pybridge.tails._provenance import provenance
-from pybridge.tails._status import FEWEST, is_tied, largest_tie, tail_status
+from pybridge.tails._status import FEWEST
 from pybridge.tails.records import ParetoFit
 from pybridge.tails.thresholds import Exceedances, find_exceedances
 from pybridge.tails.transforms import Transform, as_transform
 
 ENGINES = ("evd", "ismev", "native")
+NO_ANSWER = EngineAnswer(math.nan, math.nan, NO_COVARIANCE, math.nan, True, "not called")
 
 
 def generalized_pareto(
@@ -80,37 +81,92 @@ def generalized_pareto(
     Pickands (1975), Annals of Statistics 3; Davison and Smith (1990), JRSS B 52; Grimshaw (1993),
     Technometrics 35; Smith (1985), Biometrika 72 (shapes of at most -1/2).
     """
+    words = {"threshold": threshold, "quantile": quantile, "n_exceedances": n_exceedances}
+    (fit,) = fit_many(
+        [(scores, words)],
+        engine=engine,
+        method=method,
+        transform=transform,
+        level=level,
+        mode=mode,
+        penalty=penalty,
+        options=engine_options,
+    )
+    return fit
+
+
+def fit_many(
+    tasks: Sequence[tuple[Any, Mapping[str, Any]]],
+    *,
+    engine: str,
+    method: str = "ML",
+    transform: Transform | str | None = None,
+    level: float = 0.95,
+    mode: str = "guarded",
+    penalty: tuple[float, float] = (1.0, 1.0),
+    options: Mapping[str, Any],
+) -> list[ParetoFit]:
+    """Fits of several tails, in one round trip where R computes.
+
+    Parameters
+    ----------
+    tasks : sequence of (scores, threshold)
+        The threshold as keyword arguments of :func:`find_exceedances`. Scores that are the same
+        object are checked and transformed once.
+    options : mapping
+        Engine options; everything else as in :func:`generalized_pareto`.
+    """
     choose("engine", engine, ENGINES)
     choose("method", method, METHODS)
     choose("mode", mode, MODES)
-    _check_method(engine, method, mode, engine_options)
+    _check_method(engine, method, mode, options)
     level = check_level(level)
     penalty = (real_number("penalty", penalty[0]), real_number("penalty", penalty[1]))
     change = as_transform(transform)
-    values = change.apply(number_vector("scores", scores))
-    tail = find_exceedances(
-        values, threshold=threshold, quantile=quantile, n_exceedances=n_exceedances
-    )
+    ready: dict[int, np.ndarray] = {}
+    tails, samples = [], []
+    for scores, words in tasks:
+        if id(scores) not in ready:
+            ready[id(scores)] = change.apply(number_vector("scores", scores))
+        samples.append(ready[id(scores)])
+        tails.append(find_exceedances(samples[-1], **words))
     if engine == "native":
-        answer = _native_answer(tail.excesses, method, penalty)
-    elif mode == "guarded" and tail.excesses.size < FEWEST:
-        answer = NO_ANSWER  # R would report success on any two numbers
+        answers = [_native_answer(tail.excesses, method, penalty) for tail in tails]
     else:
-        adapter = importlib.import_module(f"pybridge.tails._{engine}")
-        answer = adapter.fit(scores=values, tail=tail, mode=mode, options=engine_options)
-    return make_fit(
-        tail,
-        answer,
-        engine=engine,
-        method=method,
-        mode=mode,
-        level=level,
-        transform=change,
-        options={**engine_options, **({"penalty": penalty} if method == "penalised" else {})},
+        answers = _r_answers(engine, samples, tails, mode, options)
+    kept = {**options, **({"penalty": penalty} if method == "penalised" else {})}
+    return [
+        make_fit(
+            tail,
+            answer,
+            engine=engine,
+            method=method,
+            mode=mode,
+            level=level,
+            transform=change,
+            options=kept,
+        )
+        for tail, answer in zip(tails, answers)
+    ]
+
+
+def _r_answers(
+    engine: str,
+    samples: Sequence[np.ndarray],
+    tails: Sequence[Exceedances],
+    mode: str,
+    options: Mapping[str, Any],
+) -> list[EngineAnswer]:
+    # In guarded mode R is not asked about fewer than five numbers: it would report success.
+    asked = [k for k, tail in enumerate(tails) if mode == "raw" or tail.excesses.size >= FEWEST]
+    adapter = importlib.import_module(f"pybridge.tails._{engine}")
+    found = adapter.answers(
+        [samples[k] for k in asked], [tails[k] for k in asked], mode=mode, options=options
     )
-
-
-NO_ANSWER = EngineAnswer(math.nan, math.nan, NO_COVARIANCE, math.nan, True, "not called")
+    out = [NO_ANSWER] * len(tails)
+    for k, answer in zip(asked, found):
+        out[k] = answer
+    return out
 
 
 def _native_answer(excesses: np.ndarray, method: str, penalty: tuple[float, float]) -> EngineAnswer:
@@ -119,78 +175,7 @@ def _native_answer(excesses: np.ndarray, method: str, penalty: tuple[float, floa
     return fit_excesses(excesses=excesses, method=method, penalty=penalty)
 
 
-def make_fit(
-    tail: Exceedances,
-    answer: EngineAnswer,
-    *,
-    engine: str,
-    method: str,
-    mode: str,
-    level: float,
-    transform: Transform,
-    options: dict[str, Any],
-) -> ParetoFit:
-    """The record, with its status, from an engine's answer and the excesses it saw."""
-    n = tail.excesses.size
-    share, value = largest_tie(tail.excesses)
-    tied = is_tied(tail.excesses, share)
-    if engine == "native" and method == "ML" and n >= FEWEST:
-        exact = (answer.shape, answer.scale, answer.log_likelihood)
-        boundary = answer.engine_status == "boundary"
-    else:
-        best = profile_maximum(excesses=tail.excesses)
-        exact, boundary = (best.shape, best.scale, best.log_likelihood), best.at_boundary
-    covariance = np.asarray(answer.covariance, dtype=np.float64)
-    estimates = np.array([answer.scale, answer.shape])
-    with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.diag(covariance))
-    gap = exact[2] - answer.log_likelihood
-    status = tail_status(
-        n=n,
-        tied=tied,
-        shape=answer.shape,
-        boundary=boundary if method == "ML" else not math.isfinite(answer.log_likelihood),
-        converged=answer.converged,
-        gap=gap if method == "ML" else 0.0,
-        errors=errors,
-        estimates=estimates,
-    )
-    if status not in ("converged", "weak_identification"):
-        covariance = NO_COVARIANCE
-    said = [
-        *answer.said,
-        *_findings(tail, status, share, value, tied, gap if method == "ML" else 0),
-    ]
-    return ParetoFit(
-        shape=answer.shape,
-        scale=answer.scale,
-        covariance=covariance,
-        threshold=tail.threshold,
-        threshold_rule=tail.rule,
-        threshold_asked=tail.asked,
-        n_scores=tail.n_scores,
-        n_exceedances=n,
-        exceedance_rate=tail.exceedance_rate,
-        log_likelihood=answer.log_likelihood,
-        status=status,
-        engine=engine,
-        method=method,
-        mode=mode,
-        engine_status=answer.engine_status,
-        level=level,
-        transform=transform,
-        excesses=tail.excesses,
-        exact_shape=exact[0],
-        exact_scale=exact[1],
-        exact_log_likelihood=exact[2],
-        conditions=tuple(said),
-        provenance=provenance(
-            engine=engine, method=method, mode=mode, versions=answer.versions, options=options
-        ),
-    )
-
-
-def _check_method(engine: str, method: str, mode: str, options: dict[str, Any]) -> None:
+def _check_method(engine: str, method: str, mode: str, options: Mapping[str, Any]) -> None:
     if engine != "native" and method != "ML":
         raise InputError(
             f"{engine} has no method {method}",
@@ -216,29 +201,3 @@ def _check_method(engine: str, method: str, mode: str, options: dict[str, Any]) 
             expected="guarded, for the native engine",
             got="raw",
         )
-
-
-def _findings(
-    tail: Exceedances, status: str, share: float, value: float, tied: bool, gap: float
-) -> list[str]:
-    """What was found about the data and the fit, one sentence each."""
-    found = []
-    n = tail.excesses.size
-    if tail.rule == "count" and n != int(tail.asked):
-        found.append(f"ties at the threshold leave {n} exceedances, not {int(tail.asked)}")
-    if tail.n_at_threshold > 1:
-        found.append(f"{tail.n_at_threshold} scores equal the threshold and are not exceedances")
-    if tied:
-        found.append(
-            f"{share:.0%} of the exceedances share the value {value + tail.threshold:g}: "
-            "no density fits such a sample"
-        )
-    if status == "too_few":
-        found.append(f"{n} exceedances are fewer than the {FEWEST} that two parameters need")
-    elif status == "infeasible":
-        found.append("the likelihood has no maximum at shapes above -1: there is no estimate")
-    elif status == "nonregular":
-        found.append("no standard errors: the usual asymptotics fail at shapes of at most -1/2")
-    elif status == "not_converged":
-        found.append(f"the log-likelihood lies {gap:.3g} below its exact maximum")
-    return found

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from pybridge._checks import number_vector
 from pybridge._options import check_level, choose
 from pybridge._record import Record
 from pybridge.errors import InputError
+from pybridge.provenance import Provenance
 from pybridge.tails._intervals import Interval, chi_square_drop, normal_quantile
 from pybridge.tails._maximum import Maximum, profile_maximum
 from pybridge.tails._profile import parameter_interval
+from pybridge.tails._r_script import r_arguments, tail_script
 from pybridge.tails._status import USABLE
+from pybridge.tails.bootstrap import ParetoBootstrap, bootstrap
+from pybridge.tails.goodness import GoodnessOfFit, goodness_of_fit
 from pybridge.tails.return_levels import INTERVALS, ReturnLevels, return_levels
 from pybridge.tails.transforms import Transform
+
+if TYPE_CHECKING:
+    from pybridge.tails.crosscheck import TailCrosscheck
 
 PARAMETERS = ("scale", "shape")
 
@@ -55,7 +66,7 @@ class ParetoFit(Record):
         The exact maximum of the same likelihood, computed natively: the arbiter beside R's answer.
     conditions : tuple of str
         What the engine said, and what was found about the data, one sentence each.
-    provenance : FrozenMapping
+    provenance : Provenance
         Engine, versions, options.
     """
 
@@ -81,7 +92,7 @@ class ParetoFit(Record):
     exact_scale: float
     exact_log_likelihood: float
     conditions: tuple[str, ...]
-    provenance: Any
+    provenance: Provenance
 
     @property
     def usable(self) -> bool:
@@ -202,6 +213,89 @@ class ParetoFit(Record):
                 got=f"{float(values[bad][0]):g}",
             )
         return self.return_level(1.0 / (1.0 - values), interval=interval, level=level)
+
+    def goodness_of_fit(
+        self, *, method: str = "bootstrap", replicates: int = 999, seed: int = 1
+    ) -> GoodnessOfFit:
+        """Anderson–Darling and Cramér–von Mises; see :func:`pybridge.tails.goodness`."""
+        return goodness_of_fit(self, method=method, replicates=replicates, seed=seed)
+
+    def bootstrap(
+        self,
+        *,
+        kind: str = "resampling",
+        replicates: int = 2000,
+        seed: int = 1,
+        level: float | None = None,
+    ) -> ParetoBootstrap:
+        """Replicates of the estimates; see :func:`pybridge.tails.bootstrap`."""
+        return bootstrap(self, kind=kind, replicates=replicates, seed=seed, level=level)
+
+    def crosscheck(self, *, engines: Sequence[str] = ("native", "evd", "ismev")) -> TailCrosscheck:
+        """The same excesses by every engine; see :func:`pybridge.tails.crosscheck`."""
+        from pybridge.tails.crosscheck import crosscheck_tail
+
+        return crosscheck_tail(self, engines=engines)
+
+    def r_script(self, path: str | PathLike[str] | None = None, *, data: Any = None) -> str:
+        """A complete R script that gives the same numbers under plain Rscript.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        data : sequence of float, optional
+            The scores, needed for a raw fit (a fit keeps its excesses only).
+        """
+        text = tail_script(
+            engine=self.engine,
+            mode=self.mode,
+            method=self.method,
+            options=self.provenance.options,
+            threshold=self.threshold,
+            data=self._r_data(data),
+        )
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        return text
+
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> None:
+        """Save the object of R's package (for a native fit evd's), for readRDS().
+
+        That of a guarded fit is of the excesses divided by their mean, kept in its element
+        ``unit``.
+
+        Raises
+        ------
+        EngineUnavailable
+        EngineError
+            Where R has no fit of these excesses.
+        """
+        from pybridge.r import call
+
+        engine = "ismev" if self.engine == "ismev" else "evd"
+        inputs = {
+            "x": self._r_data(data),
+            "threshold": self.threshold,
+            "guarded": self.mode != "raw",
+            "arguments": r_arguments(self.engine, self.mode, self.provenance.options),
+            "path": str(Path(path).resolve()),
+        }
+        call(f"{engine}_save", inputs, packages=(engine,))
+
+    def _r_data(self, data: Any) -> np.ndarray:
+        if self.mode != "raw":
+            return self.excesses
+        if data is None:
+            raise InputError(
+                "a raw fit is of all scores, and a fit keeps its excesses only",
+                code="data_needed",
+                field="data",
+                expected="the scores that were fitted",
+                got=None,
+            )
+        return self.transform.apply(number_vector("data", data))
 
     def to_frame(self) -> pd.DataFrame:
         """One row a parameter, with its interval from the standard error."""

@@ -121,7 +121,8 @@ class Transform(Record):
         at_bound = _at_bound(scores, self.kind)
         if self.edge == "refuse" and at_bound.any():
             raise InputError(
-                f"{int(at_bound.sum())} scores lie at a bound, where {_WORDS[self.kind]} is infinite",
+                f"{int(at_bound.sum())} scores lie at a bound, where "
+                f"{_WORDS[self.kind]} is infinite",
                 code="score_at_bound",
                 field=field,
                 expected="scores strictly inside the bounds, or a rule for those at a bound",

@@ -1,4 +1,4 @@
-"""The native fit is the exact maximum that base R finds, and that the slow reimplementation finds."""
+"""The native fit is the maximum that base R finds, and that the slow reimplementation finds."""
 
 from __future__ import annotations
 

@@ -13,12 +13,14 @@ NAMES = ("rain", "danish", "light", "exponential", "heavy", "tiny_units", "huge_
 
 def scores(name):
     """All scores of a sample, (n,) float64."""
-    return pd.read_csv(GOLDEN / "inputs" / f"gpd_{name}.csv")["score"].to_numpy(dtype=np.float64)
+    return pd.read_csv(GOLDEN / "inputs" / f"gpd_{name}.csv", float_precision="round_trip")[
+        "score"
+    ].to_numpy(dtype=np.float64)
 
 
 def answers(name, engine):
     """R's answers: {(threshold, variant): {quantity: value}}; engine "R", "evd" or "ismev"."""
-    table = pd.read_csv(GOLDEN / f"gpd_{name}__{engine}.csv")
+    table = pd.read_csv(GOLDEN / f"gpd_{name}__{engine}.csv", float_precision="round_trip")
     out: dict = {}
     for row in table.itertuples():
         out.setdefault((row.threshold, row.variant), {})[row.quantity] = row.value

@@ -1,0 +1,68 @@
+"""Values as R source text that R reads back to the last bit, in any locale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+def number(value: float) -> str:
+    """A double: whole numbers as they are, others in hexadecimal, which R reads exactly."""
+    value = float(value)
+    if math.isnan(value):
+        return "NA_real_"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    if value.is_integer() and abs(value) < 2**53:
+        return f"{value:.0f}" if value or math.copysign(1, value) > 0 else "-0"
+    return value.hex()
+
+
+def text(value: str) -> str:
+    """A string literal with everything but plain ASCII escaped."""
+    out = []
+    for char in value:
+        if char in '"\\':
+            out.append("\\" + char)
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            wide = ord(char) > 0xFFFF
+            out.append(f"\\{'U' if wide else 'u'}{{{ord(char):x}}}")
+    return '"' + "".join(out) + '"'
+
+
+def vector(items: Iterable[str]) -> str:
+    """``c(...)`` over several lines: R's parser has a limit on the length of one."""
+    lines, line = [], ""
+    for item in items:
+        if len(line) + len(item) > 90:
+            lines.append(line)
+            line = ""
+        line += item + ", "
+    return "c(" + "\n  ".join([*lines, line]).rstrip(", ") + ")"
+
+
+def value(item: Any) -> str:
+    """Any option: NULL, logical, number, string, vector, or a named list."""
+    if item is None:
+        return "NULL"
+    if isinstance(item, (bool, np.bool_)):
+        return "TRUE" if item else "FALSE"
+    if isinstance(item, str):
+        return text(item)
+    if isinstance(item, Mapping):
+        inner = ", ".join(f"{name(str(key))} = {value(part)}" for key, part in item.items())
+        return f"list({inner})"
+    if isinstance(item, (list, tuple, np.ndarray)):
+        return vector(value(part) for part in item)
+    return number(item)
+
+
+def name(word: str) -> str:
+    """An argument's name, in backticks where R would not read it plainly."""
+    plain = word.replace(".", "").replace("_", "").isalnum() and word.isascii()
+    return word if plain and not word[0].isdigit() and word[0] != "_" else f"`{word}`"

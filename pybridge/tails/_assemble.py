@@ -1,0 +1,133 @@
+"""From an engine's answer and the excesses it saw to the record, with its status."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pybridge._record import FrozenMapping
+from pybridge.provenance import Provenance, provenance
+from pybridge.tails._maximum import profile_maximum
+from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
+from pybridge.tails._status import FEWEST, is_tied, largest_tie, tail_status
+from pybridge.tails.records import ParetoFit
+from pybridge.tails.thresholds import Exceedances
+from pybridge.tails.transforms import Transform
+
+
+def make_fit(
+    tail: Exceedances,
+    answer: EngineAnswer,
+    *,
+    engine: str,
+    method: str,
+    mode: str,
+    level: float,
+    transform: Transform,
+    options: dict[str, Any],
+) -> ParetoFit:
+    """The record, with its status, from an engine's answer and the excesses it saw."""
+    n = tail.excesses.size
+    share, value = largest_tie(tail.excesses)
+    tied = is_tied(tail.excesses, share)
+    if engine == "native" and method == "ML" and n >= FEWEST:
+        exact = (answer.shape, answer.scale, answer.log_likelihood)
+        boundary = answer.engine_status == "boundary"
+    else:
+        best = profile_maximum(excesses=tail.excesses)
+        exact, boundary = (best.shape, best.scale, best.log_likelihood), best.at_boundary
+    covariance = np.asarray(answer.covariance, dtype=np.float64)
+    estimates = np.array([answer.scale, answer.shape])
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(np.diag(covariance))
+    gap = exact[2] - answer.log_likelihood
+    status = tail_status(
+        n=n,
+        tied=tied,
+        shape=answer.shape,
+        boundary=boundary if method == "ML" else not math.isfinite(answer.log_likelihood),
+        converged=answer.converged,
+        gap=gap if method == "ML" else 0.0,
+        errors=errors,
+        estimates=estimates,
+    )
+    if status not in ("converged", "weak_identification"):
+        covariance = NO_COVARIANCE
+    said = [
+        *answer.said,
+        *_findings(tail, status, share, value, tied, gap if method == "ML" else 0),
+    ]
+    return ParetoFit(
+        shape=answer.shape,
+        scale=answer.scale,
+        covariance=covariance,
+        threshold=tail.threshold,
+        threshold_rule=tail.rule,
+        threshold_asked=tail.asked,
+        n_scores=tail.n_scores,
+        n_exceedances=n,
+        exceedance_rate=tail.exceedance_rate,
+        log_likelihood=answer.log_likelihood,
+        status=status,
+        engine=engine,
+        method=method,
+        mode=mode,
+        engine_status=answer.engine_status,
+        level=level,
+        transform=transform,
+        excesses=tail.excesses,
+        exact_shape=exact[0],
+        exact_scale=exact[1],
+        exact_log_likelihood=exact[2],
+        conditions=tuple(said),
+        provenance=_made_by(engine, method, {"mode": mode, **options}, answer.versions),
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _versions() -> Provenance:
+    """Versions are looked up once: doing so takes longer than a fit."""
+    return provenance("", "")
+
+
+def _made_by(engine: str, method: str, options: Mapping[str, Any], versions: Any) -> Provenance:
+    used = dict(versions)
+    return dataclasses.replace(
+        _versions(),
+        engine=engine,
+        method=method,
+        options=FrozenMapping(dict(options)),
+        r=used.pop("R", None),
+        packages=FrozenMapping(used),
+    )
+
+
+def _findings(
+    tail: Exceedances, status: str, share: float, value: float, tied: bool, gap: float
+) -> list[str]:
+    """What was found about the data and the fit, one sentence each."""
+    found = []
+    n = tail.excesses.size
+    if tail.rule == "count" and n != int(tail.asked):
+        found.append(f"ties at the threshold leave {n} exceedances, not {int(tail.asked)}")
+    if tail.n_at_threshold > 1:
+        found.append(f"{tail.n_at_threshold} scores equal the threshold and are not exceedances")
+    if tied:
+        found.append(
+            f"{share:.0%} of the exceedances share the value {value + tail.threshold:g}: "
+            "no density fits such a sample"
+        )
+    if status == "too_few":
+        found.append(f"{n} exceedances are fewer than the {FEWEST} that two parameters need")
+    elif status == "infeasible":
+        found.append("the likelihood has no maximum at shapes above -1: there is no estimate")
+    elif status == "nonregular":
+        found.append("no standard errors: the usual asymptotics fail at shapes of at most -1/2")
+    elif status == "not_converged":
+        found.append(f"the log-likelihood lies {gap:.3g} below its exact maximum")
+    return found

@@ -1,0 +1,108 @@
+"""Adapter to R's evd: fpot for the generalised Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pybridge.errors import EngineWarning, InputError
+from pybridge.r import Reply, call_many
+from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
+from pybridge.tails.thresholds import Exceedances
+
+# Arguments of evd::fpot that leave the result a generalised Pareto fit of the exceedances, and
+# arguments of optim that it passes on.
+OPTIONS = ("start", "std.err", "corr", "method", "warn.inf", "control", "npp", "time_limit")
+# evd takes shapes of up to 2e-5 for zero, so that shorter difference steps than 1e-4 would see no
+# slope at its start, shape 0; longer ones cost digits.
+TIGHT = {"reltol": 1e-14, "ndeps": [1e-4, 1e-4], "maxit": 1000}
+
+
+def answers(
+    samples: Sequence[np.ndarray],
+    tails: Sequence[Exceedances],
+    *,
+    mode: str,
+    options: Mapping[str, Any],
+) -> list[EngineAnswer]:
+    """Fits of several tails; an error of R in one of them is its answer.
+
+    ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
+    """
+    refuse_unknown(options, OPTIONS, "evd::fpot")
+    arguments = {name: value for name, value in options.items() if name != "time_limit"}
+    inputs = []
+    for values, tail in zip(samples, tails):
+        if mode == "raw":
+            inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
+        else:
+            control = {**TIGHT, **(arguments.get("control") or {})}
+            words = {**arguments, "control": control}
+            inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
+    replies = call_many("evd_fpot", inputs, packages=("evd",), time_limit=options.get("time_limit"))
+    warn_once(replies, "evd")
+    return [_answer(reply) for reply in replies]
+
+
+def _answer(reply: Reply) -> EngineAnswer:
+    if reply.error is not None:
+        return stopped(reply, "evd")
+    value = reply.value
+    status = value["convergence"][0]
+    covariance = value["covariance"]
+    return EngineAnswer(
+        shape=float(value["shape"][0]),
+        scale=float(value["scale"][0]),
+        covariance=NO_COVARIANCE if covariance is None else np.array(covariance),
+        log_likelihood=-float(value["nllh"][0]),
+        converged=status == "successful",
+        engine_status=status,
+        said=words_of(reply, "evd"),
+        versions=tuple(reply.versions.items()),
+    )
+
+
+def stopped(reply: Reply, engine: str) -> EngineAnswer:
+    """The answer when R stopped: NaN, with R's words."""
+    message = (reply.error or {}).get("message", "")
+    said = (f"{engine} stopped: {message}", *words_of(reply, engine))
+    return EngineAnswer(
+        shape=math.nan,
+        scale=math.nan,
+        covariance=NO_COVARIANCE,
+        log_likelihood=math.nan,
+        converged=False,
+        engine_status="error",
+        said=said,
+        versions=tuple(reply.versions.items()),
+    )
+
+
+def words_of(reply: Reply, engine: str) -> tuple[str, ...]:
+    """Warnings and messages of R, each once."""
+    texts = dict.fromkeys([*reply.warnings, *reply.messages])
+    return tuple(f"{engine} said: {text.strip()}" for text in texts)
+
+
+def warn_once(replies: Sequence[Reply], engine: str) -> None:
+    """R's warnings as Python warnings of the category EngineWarning, each once."""
+    for text in dict.fromkeys(text for reply in replies for text in reply.warnings):
+        warnings.warn(f"{engine}: {text}", EngineWarning, stacklevel=5)
+
+
+def refuse_unknown(options: Mapping[str, Any], allowed: Sequence[str], function: str) -> None:
+    """InputError for options that would not reach R's function, or would change what it fits."""
+    unknown = [name for name in options if name not in allowed]
+    if unknown:
+        raise InputError(
+            f"{function} is not called with {', '.join(unknown)} here",
+            code="unknown_option",
+            field=unknown[0],
+            expected=", ".join(allowed),
+            got=", ".join(unknown),
+            hint="Every argument of R's function can be reached through pybridge.engines.",
+        )

@@ -1,0 +1,62 @@
+"""Adapter to R's ismev: gpd.fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pybridge.r import Reply, call_many
+from pybridge.tails._evd import refuse_unknown, stopped, warn_once, words_of
+from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
+from pybridge.tails.thresholds import Exceedances
+
+# Arguments of ismev::gpd.fit without covariates, and optim's control, which it takes as they are.
+OPTIONS = ("npy", "siginit", "shinit", "method", "maxit", "reltol", "abstol", "parscale", "ndeps")
+TIGHT = {"reltol": 1e-15, "maxit": 10_000}
+
+
+def answers(
+    samples: Sequence[np.ndarray],
+    tails: Sequence[Exceedances],
+    *,
+    mode: str,
+    options: Mapping[str, Any],
+) -> list[EngineAnswer]:
+    """Fits of several tails; an error of R in one of them is its answer.
+
+    ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
+    """
+    refuse_unknown(options, (*OPTIONS, "time_limit"), "ismev::gpd.fit")
+    arguments = {name: value for name, value in options.items() if name != "time_limit"}
+    inputs = []
+    for values, tail in zip(samples, tails):
+        if mode == "raw":
+            inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
+        else:
+            words = {**TIGHT, **arguments}
+            inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
+    replies = call_many(
+        "ismev_gpd_fit", inputs, packages=("ismev",), time_limit=options.get("time_limit")
+    )
+    warn_once(replies, "ismev")
+    return [_answer(reply) for reply in replies]
+
+
+def _answer(reply: Reply) -> EngineAnswer:
+    if reply.error is not None:
+        return stopped(reply, "ismev")
+    value = reply.value
+    code = int(value["convergence"][0])
+    covariance = value["covariance"]
+    return EngineAnswer(
+        shape=float(value["shape"][0]),
+        scale=float(value["scale"][0]),
+        covariance=NO_COVARIANCE if covariance is None else np.array(covariance),
+        log_likelihood=-float(value["nllh"][0]),
+        converged=code == 0,
+        engine_status=f"conv {code}",
+        said=words_of(reply, "ismev"),
+        versions=tuple(reply.versions.items()),
+    )
