@@ -129,7 +129,7 @@ def fit_sae(
     for method in dict.fromkeys(item.method for item in candidates):
         group = [item for item in candidates if item.method == method]
         flat = [problem.area for item in group for problem in problems[item.name]]
-        fits = fit_many(flat, method=method, level=replicates.level)
+        fits = fit_many(flat, method=method, level=replicates.level, return_errors=True)
         count = replicates.rest.n_replicates + 1
         for i, item in enumerate(group):
             own = fits[i * count : (i + 1) * count]

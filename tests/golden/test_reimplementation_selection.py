@@ -66,7 +66,7 @@ class Setting:
         )
         totals = pd.DataFrame({"d": labels, "N": N, "f": F})
         self.totals = pb.population(totals, domain="d", size="N", auxiliary_means=["f"])
-        self.folds = selection.draw_folds(self.sample, K, rng)
+        self.folds = selection.draw_folds(self.sample, K, rng, strata="own")
 
     def select(self, candidates, **options):
         options = {"folds": self.folds, **options}
@@ -74,13 +74,13 @@ class Setting:
 
     def refit(self, name):
         candidate = selection.direct_candidate(name, self.population)
-        return selection.refit(candidate, self.sample, self.folds)
+        return selection.refit(candidate, self.sample, self.folds, strata="own")
 
     def refit_fay_herriot(self, name):
         candidate = selection.fay_herriot_candidate(
             name, self.population, self.X, whole=self.sample
         )
-        return selection.refit(candidate, self.sample, self.folds)
+        return selection.refit(candidate, self.sample, self.folds, strata="own")
 
     def reference(self, name):
         """The reference's fits, its direct variances, and the estimator itself."""
@@ -249,12 +249,15 @@ def test_the_reference_is_the_one_of_the_smallest_variances():
         assert chosen.reference.lower().replace("á", "a") == expected
 
 
-def test_size_correction():
-    setting = Setting("one stratum")
+@pytest.mark.parametrize("kind", ["one stratum", "strata across"])
+def test_size_correction(kind):
+    setting = Setting(kind)
     candidates = [described(name) for name in DIRECT]
-    plain = setting.select(candidates).scores["db_cv"]
-    corrected = setting.select(candidates, size_corrected=True).scores["db_cv"]
-    np.testing.assert_allclose(corrected, selection.size_corrected(plain, K), rtol=1e-12)
+    plain = setting.select(candidates, reference="ht").domain_scores["db_cv"]
+    corrected = setting.select(candidates, reference="ht", size_corrected=True)
+    phi = selection.phi(direct.ESTIMATORS["ht"](setting.sample, setting.population), setting.sample)
+    expected = selection.size_corrected(plain, K, phi)
+    np.testing.assert_allclose(corrected.domain_scores["db_cv"], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("split", [0.5, 0.8])

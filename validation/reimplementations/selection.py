@@ -158,8 +158,10 @@ def phi(R_direct, sample, strata="design", n_folds=None):
     return np.divide(V, W, out=np.full(m, np.nan), where=W > 0)
 
 
-def size_corrected(score, n_folds):
-    return score * (n_folds - 1) / n_folds
+def size_corrected(score, n_folds, phi=1.0):
+    """A direct estimator's variance on n units over that on n (K-1)/K, (1/n - 1/N) each."""
+    fraction = 1 - np.asarray(phi)
+    return score * (1 - fraction) / (n_folds / (n_folds - 1) - fraction)
 
 
 def mean_and_error(per_domain):
