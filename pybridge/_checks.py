@@ -53,6 +53,14 @@ def need_columns(table: pd.DataFrame, names: Iterable[str], *, field: str) -> No
     """Raise InputError naming the columns that are not there, and the nearest ones that are."""
     there = [str(name) for name in table.columns]
     for name in names:
+        if not isinstance(name, str):
+            raise InputError(
+                f"{field} must be the name of a column",
+                code="bad_name",
+                field=field,
+                expected="text",
+                got=name,
+            )
         if name in table.columns:
             continue
         near = difflib.get_close_matches(str(name), there, n=3, cutoff=0.5)
@@ -123,6 +131,8 @@ def _text_hint(column: pd.Series) -> str | None:
     bad = column[converted.isna() & column.notna()]
     if 0 < len(bad) < len(column):
         return f"Not numbers: {listed(bad.unique())}."
+    if not len(bad) and column.dtype == object:
+        return "Every value reads as a number: convert the column, for example by astype(float)."
     return None
 
 
@@ -147,7 +157,9 @@ def name_list(field: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
     """Column names as a tuple: one name, several, or none; each once."""
     if value is None:
         return ()
-    names = (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = (value,)
+    names = tuple(value)
     bad = [name for name in names if not isinstance(name, str) or not name]
     if bad:
         raise InputError(

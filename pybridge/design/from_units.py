@@ -104,9 +104,9 @@ def _need_unlabelled(known: Population, labelled: pd.DataFrame) -> None:
 
 
 def _labelled(chunks: Iterable[pd.DataFrame], outcome: str) -> pd.DataFrame:
-    tables = [need_frame("sample", chunk) for chunk in chunks]
-    if not tables:
-        need_frame("sample", pd.DataFrame())
+    tables = [chunk for chunk in chunks if not (isinstance(chunk, pd.DataFrame) and chunk.empty)]
+    for table in tables or [pd.DataFrame()]:
+        need_frame("sample", table)
     sample = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
     y = numeric_column(sample, outcome, field="outcome", missing=True)
     labelled = sample if not np.isnan(y).any() else sample[~np.isnan(y)]

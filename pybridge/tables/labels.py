@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,17 +41,57 @@ def encode(column: pd.Series) -> Labels:
         renumber = np.cumsum(used) - 1
         labels = np.asarray(column.cat.categories, dtype=object)[used]
         return Labels(codes if used.all() else renumber[codes], labels)
-    if pd.api.types.is_integer_dtype(column.dtype) and len(column):
+    if _is_int64(column.dtype) and len(column):
         values = column.to_numpy(dtype=np.int64)
         low, high = int(values.min()), int(values.max())
         if high - low < max(1024, len(values) // 4):
             return _encode_short_range(values, low, high)
-    codes, found = pd.factorize(column, sort=False)
+    # As an array, or pandas would guess a type for the labels it found.
+    values = column.to_numpy() if column.dtype == object else column
+    try:
+        codes, found = pd.factorize(values, sort=False)
+    except TypeError as error:
+        raise _no_label(column, error) from error
     labels = np.asarray(found, dtype=object)
+    _refuse_twins(labels, str(column.name))
     order = _sorted_order(labels)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     return Labels(rank[codes], labels[order])
+
+
+def _no_label(column: pd.Series, error: TypeError) -> InputError:
+    """A list or a set cannot be looked up."""
+    return InputError(
+        f"the column {column.name!r} holds what cannot be a label: {error}",
+        code="bad_label",
+        field=str(column.name),
+        expected="text, numbers, dates or tuples",
+        got=listed(column.head(3)),
+    )
+
+
+def _is_int64(dtype: Any) -> bool:
+    """Integers that int64 can hold all of; larger ones are labels like any other object."""
+    return pd.api.types.is_integer_dtype(dtype) and not str(dtype).lower().startswith("uint64")
+
+
+def _refuse_twins(labels: np.ndarray, name: str) -> None:
+    """Labels that read the same but are not equal, as 7 and "7", would make two groups of one."""
+    if len({type(label) for label in labels}) < 2:
+        return
+    text = pd.Series([str(label) for label in labels], dtype=object)
+    twice = text[text.duplicated()]
+    if len(twice):
+        raise InputError(
+            f"the column {name!r} has labels both as text and as numbers: {listed(twice)}",
+            code="mixed_labels",
+            field=name,
+            expected="one type for labels that read the same",
+            got=listed(twice),
+            hint="Chunks that pandas reads one by one get a type each: read labels as text "
+            "(dtype=str).",
+        )
 
 
 def _encode_short_range(values: np.ndarray, low: int, high: int) -> Labels:
@@ -70,21 +111,29 @@ def _sorted_order(labels: np.ndarray) -> np.ndarray:
 def match(column: pd.Series, labels: np.ndarray) -> np.ndarray:
     """Positions of the column's values in ``labels``, −1 where a value is not among them."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        categories = pd.Index(np.asarray(column.cat.categories, dtype=object))
-        where = _index(labels).get_indexer(categories)
+        where = _index(labels).get_indexer(_index(np.asarray(column.cat.categories, dtype=object)))
         return where[np.asarray(column.cat.codes)]
-    if pd.api.types.is_integer_dtype(column.dtype):
-        return pd.Index(_tight(labels)).get_indexer(pd.Index(column.to_numpy(dtype=np.int64)))
-    return _index(labels).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+    tight = _tight(labels) if _is_int64(column.dtype) else None
+    if tight is not None:
+        return pd.Index(tight).get_indexer(pd.Index(column.to_numpy(dtype=np.int64)))
+    try:
+        return _index(labels).get_indexer(_index(column.to_numpy(dtype=object)))
+    except TypeError as error:
+        raise _no_label(column, error) from error
 
 
 def _index(labels: np.ndarray) -> pd.Index:
-    return pd.Index(labels, dtype=object)
+    return pd.Index(labels, dtype=object, tupleize_cols=False)
 
 
-def _tight(labels: np.ndarray) -> np.ndarray:
-    whole = all(isinstance(x, (int, np.integer)) for x in labels)
-    return labels.astype(np.int64) if whole else labels
+def _tight(labels: np.ndarray) -> np.ndarray | None:
+    """The labels as int64, None where they are something else."""
+    if not all(isinstance(label, (int, np.integer)) for label in labels):
+        return None
+    try:
+        return labels.astype(np.int64)
+    except OverflowError:
+        return None
 
 
 def match_domains(column: pd.Series, labels: np.ndarray, *, field: str) -> np.ndarray:

@@ -83,13 +83,17 @@ class Population(Record):
         return np.asarray(encoded.codes, dtype=np.intp), encoded.labels
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a domain: its groups, size and auxiliary means."""
-        table = {level: self.groups[level] for level in self.taxonomy}
-        table[self.domain] = self.domains
-        table["size"] = self.size
-        for j, name in enumerate(self.auxiliary):
-            table[name] = self.auxiliary_means[:, j]
-        return pd.DataFrame(table)
+        """One row a domain: its groups, size and auxiliary means.
+
+        Where columns have one name, the auxiliary variable stands, then the domain, then the level.
+        """
+        table: dict[str, np.ndarray] = {"size": self.size}
+        named = [(level, self.groups[level]) for level in self.taxonomy]
+        named.append((self.domain, self.domains))
+        named += zip(self.auxiliary, self.auxiliary_means.T)
+        table.update(named)
+        order = [*self.taxonomy, self.domain, "size", *self.auxiliary]
+        return pd.DataFrame({name: table[name] for name in dict.fromkeys(order)})
 
     def summary(self) -> str:
         """A few lines: how many domains, their sizes, what is known of them."""
@@ -293,7 +297,6 @@ def combine_populations(parts: Iterable[Population]) -> Population:
     first = pieces[0]
     if len(pieces) == 1:
         return first
-    table = pd.concat([part.to_frame() for part in pieces], ignore_index=True)
     for part in pieces[1:]:
         if (part.domain, part.auxiliary, part.taxonomy, part.formula, part.categories) != (
             first.domain,
@@ -309,18 +312,23 @@ def combine_populations(parts: Iterable[Population]) -> Population:
                 expected="one domain, one taxonomy, the same auxiliary variables",
                 got=part.summary(),
             )
-    encoded = encode(table[first.domain])
+    labels = np.concatenate([part.domains for part in pieces])
+    encoded = encode(pd.Series(labels, name=first.domain, dtype=object))
     codes, m = np.asarray(encoded.codes, dtype=np.intp), len(encoded.labels)
-    sizes = table["size"].to_numpy(dtype=np.float64)
+    sizes = np.concatenate([part.size for part in pieces])
     size = np.bincount(codes, weights=sizes, minlength=m)
     values = np.concatenate([part.auxiliary_means for part in pieces])
     means = np.empty((m, values.shape[1]))
     for j in range(values.shape[1]):
         means[:, j] = np.bincount(codes, weights=sizes * values[:, j], minlength=m) / size
+    groups = {
+        level: pd.Series(np.concatenate([part.groups[level] for part in pieces]), dtype=object)
+        for level in first.taxonomy
+    }
     return replace(
         first,
         domains=encoded.labels,
         size=size,
         auxiliary_means=means,
-        groups=parents(table, codes, m, first.taxonomy),
+        groups=parents(pd.DataFrame(groups), codes, m, first.taxonomy),
     )

@@ -8,13 +8,46 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_columns, need_frame, numeric_column
+from pybridge._checks import key_column, listed, need_frame, numeric_column
 from pybridge.errors import InputError
+from pybridge.tables.labels import encode, match
 from pybridge.tables.population import Population, combine_populations, population
-
 
 _ALL = "all"
 _WEIGHT, _FPC = "weight_assumed_", "fpc_assumed_"
+
+
+@dataclass(frozen=True, eq=False)
+class UnitCounts:
+    """How many units of the population lie in each stratum and each primary unit.
+
+    Attributes
+    ----------
+    strata : numpy.ndarray
+        Shape (H,), object, labels ("all" without strata).
+    psus : numpy.ndarray
+        Shape (U,), object, labels; one that is used in several strata stands once ("all" where no
+        primary units are named).
+    pair : numpy.ndarray
+        Shape (C,), sorted: U × the stratum's code + the primary unit's, for those that occur.
+    n : numpy.ndarray
+        Shape (C,), units.
+    """
+
+    strata: np.ndarray
+    psus: np.ndarray
+    pair: np.ndarray
+    n: np.ndarray
+
+    @property
+    def stratum(self) -> np.ndarray:
+        """The stratum's code of every pair, shape (C,)."""
+        return self.pair // len(self.psus)
+
+    def by_stratum(self, *, primary: bool) -> np.ndarray:
+        """Units, or primary units, of every stratum, shape (H,)."""
+        count = np.ones(len(self.n)) if primary else self.n
+        return np.bincount(self.stratum, weights=count, minlength=len(self.strata))
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +59,13 @@ class Units:
     population : Population
     labelled : pandas.DataFrame
         The rows with an outcome.
-    stratum_units : pandas.Series
-        Units of the population by stratum ("all" without strata).
-    psu_units : pandas.Series or None
-        Units of the population by stratum and primary unit, where primary units are named.
+    counts : UnitCounts
+        Of all units.
     """
 
     population: Population
     labelled: pd.DataFrame
-    stratum_units: pd.Series
-    psu_units: pd.Series | None
+    counts: UnitCounts
 
 
 def split_units(
@@ -50,29 +80,22 @@ def split_units(
 ) -> Units:
     """Take apart a table of all units, given whole or in chunks.
 
-    Memory: one chunk, the labelled rows, and what is known of every domain.
+    Memory: one chunk, the labelled rows, and what is known of every domain. ``strata`` and ``ids``
+    are for the counts, which only `assume_weights` needs.
     """
-    parts, labelled, counts, clusters = [], [], [], []
+    parts, labelled, counts = [], [], []
     for chunk in chunks:
+        if isinstance(chunk, pd.DataFrame) and not len(chunk):
+            continue
         need_frame("units", chunk)
         y = numeric_column(chunk, outcome, field="outcome", missing=True)
         parts.append(population(chunk, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy))
         labelled.append(_rows(chunk, np.flatnonzero(~np.isnan(y))))
-        if strata is None:
-            counts.append(pd.Series({_ALL: len(chunk)}))
-        else:
-            counts.append(_strata_of(chunk, strata).value_counts())
-        if ids is not None:
-            need_columns(chunk, [ids], field="ids")
-            key = _strata_of(chunk, strata)
-            clusters.append(_psu_sizes(key, chunk[ids]))
+        counts.append(_count(chunk, strata, ids))
     if not parts:
         raise InputError(
             "there are no units", code="empty_table", field="units", expected="rows", got="0 rows"
         )
-    psu = None
-    if clusters:
-        psu = pd.concat(clusters).groupby(level=[0, 1]).sum()
     sample = labelled[0] if len(labelled) == 1 else pd.concat(labelled, ignore_index=True)
     if len(sample) == 0:
         raise InputError(
@@ -82,13 +105,7 @@ def split_units(
             expected="at least one labelled unit",
             got="every value missing",
         )
-    total = pd.concat(counts)
-    return Units(
-        population=combine_populations(parts),
-        labelled=sample,
-        stratum_units=total.groupby(level=0, observed=True).sum(),
-        psu_units=psu,
-    )
+    return Units(combine_populations(parts), sample, _merged(counts, strata, ids))
 
 
 def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
@@ -99,10 +116,48 @@ def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({name: chunk[name].array.take(rows) for name in chunk.columns})
 
 
-def _strata_of(chunk: pd.DataFrame, strata: str | None) -> pd.Series:
-    if strata is None:
-        return pd.Series(_ALL, index=chunk.index)
-    return key_column(chunk, strata, field="strata")
+def _coded(chunk: pd.DataFrame, name: str | None, field: str) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of a column and their labels; without a column all rows are alike."""
+    if name is None:
+        return np.zeros(1, dtype=np.intp), np.array([_ALL], dtype=object)
+    encoded = encode(key_column(chunk, name, field=field))
+    return np.asarray(encoded.codes, dtype=np.intp), encoded.labels
+
+
+def _count(chunk: pd.DataFrame, strata: str | None, ids: str | None) -> UnitCounts:
+    stratum, strata_labels = _coded(chunk, strata, "strata")
+    psu, psu_labels = _coded(chunk, ids, "ids")
+    if strata is None and ids is None:
+        n = np.array([len(chunk)], dtype=np.intp)
+        return UnitCounts(strata_labels, psu_labels, np.zeros(1, dtype=np.intp), n)
+    pair, n = _tally(stratum * len(psu_labels) + psu, len(strata_labels) * len(psu_labels))
+    return UnitCounts(strata_labels, psu_labels, pair, n)
+
+
+def _tally(code: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The codes that occur, sorted, and how often; without sorting where the range is short."""
+    if size > max(4 * len(code), 1 << 16):
+        found, count = np.unique(code, return_counts=True)
+        return found, count
+    n = np.bincount(code, minlength=size)
+    found = np.flatnonzero(n)
+    return found, n[found]
+
+
+def _merged(counts: Sequence[UnitCounts], strata: str | None, ids: str | None) -> UnitCounts:
+    """Counts of several chunks together."""
+    if len(counts) == 1:
+        return counts[0]
+
+    def joined(labels: list[np.ndarray], name: str | None) -> tuple[np.ndarray, np.ndarray]:
+        encoded = encode(pd.Series(np.concatenate(labels), name=name, dtype=object))
+        return np.asarray(encoded.codes, dtype=np.intp), encoded.labels
+
+    stratum, strata_labels = joined([c.strata[c.stratum] for c in counts], strata)
+    psu, psu_labels = joined([c.psus[c.pair % len(c.psus)] for c in counts], ids)
+    pair, code = np.unique(stratum * len(psu_labels) + psu, return_inverse=True)
+    n = np.bincount(code.reshape(-1), weights=np.concatenate([c.n for c in counts]))
+    return UnitCounts(strata_labels, psu_labels, pair, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,32 +179,24 @@ def assume_weights(units: Units, *, strata: str | None, ids: str | None) -> Assu
         Where primary units are named but were labelled in part only: then the weights do not
         follow from the counts.
     """
-    if ids is not None:
-        assert units.psu_units is not None
-        inside = _psu_sizes(_strata_of(units.labelled, strata), units.labelled[ids])
-        _need_whole_clusters(inside, units.psu_units, ids)
-        sampled, total = inside.groupby(level=0).size(), units.psu_units.groupby(level=0).size()
-    elif strata is not None:
-        total, sampled = units.stratum_units, units.labelled[strata].value_counts()
+    counts, labelled = units.counts, units.labelled
+    stratum = np.zeros(1, dtype=np.intp)
+    if strata is not None:
+        stratum = match(labelled[strata], counts.strata)
+    if ids is None:
+        sampled = np.bincount(stratum, minlength=len(counts.strata))
+        sampled = sampled if strata is not None else sampled * len(labelled)
     else:
-        total, sampled = units.stratum_units, pd.Series({_ALL: len(units.labelled)})
-    total = total.astype(np.float64)
-    ratio = total / sampled.reindex(total.index)
-    missing = total.index[ratio.isna().to_numpy()]
-    if len(missing):
-        raise InputError(
-            f"no unit is labelled in {len(missing)} strata: {listed(missing)}",
-            code="unsampled_stratum",
-            field="strata",
-            expected="a labelled unit in every stratum of the population",
-            got=f"none in {listed(missing)}",
-            hint="Join strata: what was never sampled cannot be estimated from the design.",
-        )
-    if strata is None:
-        columns = {_WEIGHT: float(ratio.iloc[0]), _FPC: float(total.iloc[0])}
-    else:
-        key = units.labelled[strata]
-        columns = {_WEIGHT: key.map(ratio).astype(float), _FPC: key.map(total).astype(float)}
+        pair = stratum * len(counts.psus) + match(labelled[ids], counts.psus)
+        sampled = _whole_clusters(counts, pair, ids)
+    total = counts.by_stratum(primary=ids is not None)
+    _need_every_stratum(counts.strata[sampled == 0])
+    ratio = total / sampled
+    weight, fpc = _unused(_WEIGHT, labelled), _unused(_FPC, labelled)
+    columns = {
+        name: float(values[0]) if strata is None else values[stratum]
+        for name, values in ((weight, ratio), (fpc, total))
+    }
     what = "units" if ids is None else "primary units"
     where = f"N_h/n_h of {what} inside the strata of {strata!r}" if strata else f"N/n of {what}"
     low, high = ratio.min(), ratio.max()
@@ -158,22 +205,42 @@ def assume_weights(units: Units, *, strata: str | None, ids: str | None) -> Assu
         f"({low:.4g}{'' if low == high else f' to {high:.4g}'}), "
         "with finite population correction"
     )
-    return AssumedDesign(units.labelled.assign(**columns), _WEIGHT, _FPC, words)
+    return AssumedDesign(labelled.assign(**columns), weight, fpc, words)
 
 
-def _psu_sizes(stratum: pd.Series, psu: pd.Series) -> pd.Series:
-    pairs = pd.DataFrame({"stratum": stratum.to_numpy(), "psu": psu.to_numpy()})
-    return pairs.groupby(["stratum", "psu"], observed=True).size()
+def _unused(name: str, table: pd.DataFrame) -> str:
+    """A name that the user's table does not have."""
+    while name in table.columns:
+        name += "_"
+    return name
 
 
-def _need_whole_clusters(labelled: pd.Series, units: pd.Series, ids: str) -> None:
-    """Weights follow from counts of primary units only where sampled ones were labelled whole."""
-    part = labelled[labelled < units.reindex(labelled.index)]
+def _need_every_stratum(empty: np.ndarray) -> None:
+    if not len(empty):
+        return
+    raise InputError(
+        f"no unit is labelled in {len(empty)} strata: {listed(empty)}",
+        code="unsampled_stratum",
+        field="strata",
+        expected="a labelled unit in every stratum of the population",
+        got=f"none in {listed(empty)}",
+        hint="Join strata: what was never sampled cannot be estimated from the design.",
+    )
+
+
+def _whole_clusters(counts: UnitCounts, pair: np.ndarray, ids: str) -> np.ndarray:
+    """Primary units labelled in every stratum, shape (H,).
+
+    Weights follow from counts of primary units only where sampled ones were labelled whole.
+    """
+    found, n = np.unique(pair, return_counts=True)
+    part = found[n < counts.n[np.searchsorted(counts.pair, found)]]
     if len(part):
         raise InputError(
             f"{len(part)} primary units were labelled in part: weights do not follow from counts",
             code="clusters_in_part",
             field="weights",
             expected="a column of weights, or sampled primary units labelled whole",
-            got=f"{ids} {listed(label[1] for label in part.index)}",
+            got=f"{ids} {listed(counts.psus[part % len(counts.psus)])}",
         )
+    return np.bincount(found // len(counts.psus), minlength=len(counts.strata))
