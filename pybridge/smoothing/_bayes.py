@@ -87,7 +87,7 @@ def fit_area_model_bayes(
     ------
     InputError
         ``too_few_domains`` for m <= p + 2 labelled domains, where the posterior does not exist;
-        ``collinear``; ``degenerate`` where no variation is left to estimate from.
+        ``collinear_covariates``; ``degenerate`` where no variation is left to estimate from.
 
     References
     ----------

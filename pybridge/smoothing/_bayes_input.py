@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr
 
 from pybridge._checks import listed
 from pybridge.errors import InputError
@@ -52,29 +51,6 @@ def need_enough(m: int, p: int) -> None:
             expected=f"at least {p + 3} domains with labels",
             got=m,
             hint="With m <= p + 2 the posterior under the flat prior does not exist.",
-        )
-
-
-def collinear_columns(x: np.ndarray) -> np.ndarray:
-    """Columns that are linear combinations of the others, by pivoted QR on scaled columns."""
-    size = np.sqrt(np.einsum("ij,ij->j", x, x))
-    scaled = x / np.where(size > 0.0, size, 1.0)
-    triangle, order = qr(scaled, mode="r", pivoting=True)[0:2]
-    diagonal = np.abs(np.diag(triangle))
-    rank = int((diagonal > 1e-10 * max(float(diagonal.max(initial=0.0)), 1e-300)).sum())
-    return np.sort(order[rank:])
-
-
-def need_full_rank(x: np.ndarray) -> None:
-    """Refuse covariates that are collinear over the labelled domains, naming the columns."""
-    bad = collinear_columns(x)
-    if bad.size:
-        raise InputError(
-            "the covariates are collinear over the labelled domains",
-            code="collinear",
-            field="covariates",
-            expected="linearly independent columns",
-            got=f"columns {listed(bad)} (counted from 0) depend on the others",
         )
 
 

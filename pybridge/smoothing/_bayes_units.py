@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from pybridge.smoothing._bayes_input import left_over, need_full_rank, need_variation
+from pybridge._checks import collinear_columns
+from pybridge.smoothing._bayes_input import left_over, need_variation
 from pybridge.smoothing._bayes_quadrature import AreaData, find_mode
 
 
@@ -28,7 +29,7 @@ class WorkingUnits:
     @classmethod
     def of(cls, *, z: np.ndarray, d: np.ndarray, x: np.ndarray) -> WorkingUnits:
         """Residualise and orthonormalise, first unweighted, then with the weights at the mode."""
-        need_full_rank(x)
+        collinear_columns(x)
         need_variation(z=z, d=d, x=x)
         offset, turn, residual = weighted_fit(z, x, np.ones(z.size))
         scale = unit_of(residual, d)

@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from pybridge.smoothing._bayes_input import need_enough, need_full_rank
+from pybridge._checks import collinear_columns
+from pybridge.smoothing._bayes_input import need_enough
 from pybridge.smoothing._bayes_units import unit_of, weighted_fit
 from pybridge.smoothing._taxonomy_algebra import TreeData, blocks, sweep_up
 from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
@@ -48,7 +49,7 @@ class Problem:
         seen = ~np.isnan(z)
         m, p = int(seen.sum()), x.shape[1]
         need_enough(m, p)
-        need_full_rank(x[seen])
+        collinear_columns(x[seen])
         offset, turn, residual = weighted_fit(z[seen], x[seen], np.ones(m))
         scale = unit_of(residual, d[seen])
         chosen = prior or TaxonomyPrior.default(d[seen], residual=residual, depth=tree.depth)

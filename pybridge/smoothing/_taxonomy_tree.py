@@ -66,8 +66,8 @@ def build_tree(levels: list[np.ndarray]) -> Tree:
     Raises
     ------
     InputError
-        ``not_nested`` where a code of one level has two parents, ``duplicate_domain`` where the
-        finest level repeats, ``bad_shape``.
+        ``taxonomy_not_nested`` where a code of one level has two parents, ``duplicate_domain``
+        where the finest level repeats, ``bad_shape``.
     """
     codes = [np.asarray(level) for level in levels]
     m = codes[-1].size if codes else 0
@@ -105,7 +105,7 @@ def _need_nested(label: np.ndarray, level: int, depth: int, count: int, m: int) 
     if twice.size:
         raise InputError(
             f"the taxonomy is not nested: {listed(twice)} of level {level} has two parents",
-            code="not_nested",
+            code="taxonomy_not_nested",
             field="levels",
             expected="one parent for every group and domain",
             got=listed(twice),
