@@ -33,7 +33,7 @@ _NAMES = {
     "select": "pybridge.selection.select",
     "Selection": "pybridge.selection.record",
     "evaluate": "pybridge.evaluation",
-    "Evaluation": "pybridge._evaluation",
+    "Evaluation": "pybridge.report.record",
     "doctor": "pybridge.r",
     "setup_r": "pybridge.r",
     "PybridgeError": "pybridge.errors",

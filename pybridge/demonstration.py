@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._record import Record
-from pybridge._evaluation import Evaluation
+from pybridge.report.record import Evaluation
 
 # Service regions of California's county offices of education.
 REGIONS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import name_list, need_columns
-from pybridge._evaluation import Evaluation
+from pybridge.report.record import Evaluation
 from pybridge._options import check_level, choose, whole_number
 from pybridge.design.from_units import Prepared, prepare_units
 from pybridge.direct.aggregates import AggregateEstimates
@@ -114,18 +114,12 @@ def evaluate(
         taxonomy=taxonomy,
         **design_words,  # type: ignore[arg-type]
     )
-    for text in prepared.assumptions:
-        say(text)
-    design, known = prepared.design, prepared.population
-    say(
-        f"{design.n_units:,} labelled of {known.n_units:,.0f} units in {known.n_domains} domains; "
-        + design.summary()
-    )
+    _announce(prepared, say)
     chosen = _candidates(candidates, prepared, outcome, names, engine)
     _need_engines(chosen)
     run = run_selection(
-        design,
-        known,
+        prepared.design,
+        prepared.population,
         chosen,
         options,
         outcome=outcome,
@@ -140,7 +134,7 @@ def evaluate(
         "outcome": outcome,
         "domain": domain,
         "auxiliary": names,
-        "taxonomy": known.taxonomy,
+        "taxonomy": prepared.population.taxonomy,
         **design_words,
         "candidates": [item.summary() for item in chosen],
         "reference": reference,
@@ -156,6 +150,17 @@ def evaluate(
         assumptions=prepared.assumptions,
         level=level,
         provenance=provenance(engine=engine, method="evaluate", options=asked, seed=seed),
+    )
+
+
+def _announce(prepared: Prepared, say: Callable[[str], None]) -> None:
+    """What was assumed first, then what there is."""
+    for text in prepared.assumptions:
+        say(text)
+    design, known = prepared.design, prepared.population
+    say(
+        f"{design.n_units:,} labelled of {known.n_units:,.0f} units in {known.n_domains} domains; "
+        + design.summary()
     )
 
 

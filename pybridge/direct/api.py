@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from pybridge._checks import name_list
-from pybridge._options import SLOPES, choose, real_number
+from pybridge._options import choose
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import DirectEstimates, direct_estimates, need_native
-from pybridge.direct.inputs import auxiliary_positions, domain_sample
-from pybridge.direct.linear import DirectRequest
+from pybridge.direct.inputs import auxiliary_positions, domain_sample, need_design
+from pybridge.direct.linear import DirectRequest, check_slope
 from pybridge.errors import InputError
 from pybridge.tables.population import Population
 
@@ -61,7 +60,7 @@ def horvitz_thompson(
     Horvitz and Thompson (1952). Equal to R's ``svytotal`` of y in the domain over N_i.
     """
     need_native(engine)
-    sample = domain_sample(design, population, outcome=outcome, domain=domain)
+    sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=())
     return direct_estimates(sample, DirectRequest("ht"), variance=variance, level=level)
 
 
@@ -93,7 +92,7 @@ def hajek(
     Hájek (1971). Equal to R's ``svyby(~y, ~domain, design, svymean)``.
     """
     need_native(engine)
-    sample = domain_sample(design, population, outcome=outcome, domain=domain)
+    sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=())
     return direct_estimates(sample, DirectRequest("hajek"), variance=variance, level=level)
 
 
@@ -130,9 +129,11 @@ def prediction_powered(
     R's ``svytotal`` of y − f in the domain over N_i.
     """
     need_native(engine)
+    need_design(design, population)
     name = _prediction_name(population, prediction)
-    sample = domain_sample(design, population, outcome=outcome, domain=domain)
-    request = DirectRequest("ppi", auxiliary_positions(population, (name,), field="prediction"))
+    auxiliary_positions(population, (name,), field="prediction")
+    sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=(name,))
+    request = DirectRequest("ppi", auxiliary_positions(sample.population, (name,)))
     return direct_estimates(sample, request, variance=variance, level=level)
 
 
@@ -175,8 +176,11 @@ def generalized_regression(
     residuals, β held fixed, in the domain over N_i.
     """
     need_native(engine)
+    need_design(design, population)
     request = greg_request(population, auxiliary, slope=slope, intercept=intercept, formula=formula)
-    sample = domain_sample(design, population, outcome=outcome, domain=domain)
+    used = tuple(population.auxiliary[j] for j in request.auxiliary)
+    sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=used)
+    request = replace(request, auxiliary=auxiliary_positions(sample.population, used))
     return direct_estimates(sample, request, variance=variance, level=level)
 
 
@@ -220,27 +224,7 @@ def greg_request(
             got="none",
         )
     positions = auxiliary_positions(population, names)
-    if isinstance(slope, str):
-        if slope not in SLOPES:
-            raise InputError(
-                f"slope must be one of {', '.join(SLOPES)} or numbers",
-                code="unknown_option",
-                field="slope",
-                expected=" | ".join(SLOPES) + " | a number for each auxiliary variable",
-                got=slope,
-            )
-        return DirectRequest("greg", positions, slope, intercept)
-    numbers = np.atleast_1d(np.asarray(slope, dtype=object))
-    fixed = tuple(real_number("slope", value) for value in numbers)
-    if len(fixed) != len(positions):
-        raise InputError(
-            "a fixed slope needs one number for each auxiliary variable",
-            code="wrong_length",
-            field="slope",
-            expected=f"{len(positions)} numbers",
-            got=f"{len(fixed)}",
-        )
-    return DirectRequest("greg", positions, fixed, intercept)
+    return DirectRequest("greg", positions, check_slope(slope, len(positions)), intercept)
 
 
 def _prediction_name(population: Population, prediction: str | None) -> str:

@@ -12,7 +12,7 @@ from pybridge._record import Record
 from pybridge.direct.aggregates import AggregateEstimates, aggregate
 from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
-from pybridge.direct.variances import modelled_variances
+from pybridge.direct.variances import ModelledVariances, modelled_variances
 from pybridge.design.variance import group_covariance
 from pybridge.errors import InputError
 
@@ -185,43 +185,18 @@ def direct_estimates(
     population, moments = sample.population, sample.whole
     size = population.size
 
-    def linear(what: DirectRequest) -> tuple[np.ndarray, ...]:
-        result = linear_estimates(
-            what,
-            moments,
-            size=size,
-            auxiliary_means=population.auxiliary_means,
-            names=population.auxiliary,
-        )
-        return (
-            result.estimate[0],
-            result.score[0],
-            result.coefficients[0],
-            result.own_slope[0],
-        )
-
-    estimate, score, coefficients, own = linear(request)
-    score_ht = linear(DirectRequest("ht"))[1]
-    form, n = moments.form[0], moments.n[0]
-    d = within_domain(form, score, score)
-    covariance = within_domain(form, score_ht, score)
-    weight = np.full(len(n), np.nan)
-    if variance != "direct":
-        scale = moments.total[0, :, 0] if request.method == "hajek" else size
-        modelled = modelled_variances(
-            variance,
-            moments,
-            0,
-            score=score,
-            score_ht=score_ht,
-            scale=np.where(scale > 0, scale, np.nan),
-            mean=estimate,
-        )
-        d, covariance, weight = modelled.variance, modelled.covariance_ht, modelled.weight
-    status = domain_statuses(sample)
+    found = linear_estimates(
+        request,
+        moments,
+        size=size,
+        auxiliary_means=population.auxiliary_means,
+        names=population.auxiliary,
+    )
+    estimate, score, n = found.estimate[0], found.score[0], moments.n[0]
+    modelled = _variances(sample, request, estimate, score, variance)
     empty = n == 0
     undefined = empty | ((request.method == "hajek") & (n == 1) & (variance == "direct"))
-    d = np.where(undefined, np.nan, np.maximum(d, 0.0))
+    d = np.where(undefined, np.nan, np.maximum(modelled.variance, 0.0))
     shown = np.where(empty, np.nan, estimate) if request.method in ("ht", "hajek") else estimate
     degrees = np.where(empty, np.nan, np.maximum(moments.n_psu[0] - moments.n_strata[0], 1.0))
     half = t_quantile(level, degrees) * np.sqrt(d)
@@ -235,19 +210,57 @@ def direct_estimates(
         size=size,
         estimate=shown,
         variance=d,
-        covariance_ht=np.where(undefined, np.nan, covariance),
+        covariance_ht=np.where(undefined, np.nan, modelled.covariance_ht),
         degrees_of_freedom=degrees,
         lower=shown - half,
         upper=shown + half,
-        status=status,
+        status=domain_statuses(sample),
         score=score,
         formal=np.nan_to_num(estimate),
-        coefficients=coefficients if names else coefficients[:, :0],
+        coefficients=found.coefficients[0] if names else found.coefficients[0][:, :0],
         coefficient_names=names,
-        own_slope=own,
+        own_slope=found.own_slope[0],
         variance_method=variance,
-        variance_weight=weight,
+        variance_weight=modelled.weight,
         level=level,
+    )
+
+
+def _variances(
+    sample: DomainSample,
+    request: DirectRequest,
+    estimate: np.ndarray,
+    score: np.ndarray,
+    variance: str,
+) -> ModelledVariances:
+    """Variances and covariances with HT, direct or by a model for them."""
+    moments, size = sample.whole, sample.population.size
+    form = moments.form[0]
+    score_ht = linear_estimates(
+        DirectRequest("ht"),
+        moments,
+        size=size,
+        auxiliary_means=sample.population.auxiliary_means,
+    ).score[0]
+    if variance == "direct":
+        nothing = np.full(len(size), np.nan)
+        return ModelledVariances(
+            variance=within_domain(form, score, score),
+            covariance_ht=within_domain(form, score_ht, score),
+            variance_ht=within_domain(form, score_ht, score_ht),
+            weight=nothing,
+            element=nothing,
+            design_effect=float("nan"),
+        )
+    scale = moments.total[0, :, 0] if request.method == "hajek" else size
+    return modelled_variances(
+        variance,
+        moments,
+        0,
+        score=score,
+        score_ht=score_ht,
+        scale=np.where(scale > 0, scale, np.nan),
+        mean=estimate,
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from pybridge._record import Record
 from pybridge.design.cell_pass import make_cells, plan_pass, unit_arrays
@@ -49,6 +47,7 @@ def domain_sample(
     *,
     outcome: str = "y",
     domain: str | None = None,
+    auxiliary: tuple[str, ...] | None = None,
     folds: Folds | None = None,
 ) -> DomainSample:
     """Pass over the sample once.
@@ -61,10 +60,14 @@ def domain_sample(
         Column of the outcome in the sample.
     domain : str, optional
         Column of the domain in the sample; the population's name for it by default.
+    auxiliary : tuple of str, optional
+        The auxiliary variables to keep; all that the population knows by default.
     folds : Folds, optional
         For cross-validation; without it the sample is one fold.
     """
     need_design(design, population)
+    if auxiliary is not None:
+        population = only_auxiliary(population, auxiliary)
     columns = sample_columns(
         design.frame, population, outcome=outcome, domain=domain or population.domain
     )
@@ -121,6 +124,15 @@ def auxiliary_positions(
     return tuple(population.auxiliary.index(name) for name in names)
 
 
-def residual_scale(method: str, moments: DomainMoments, size: np.ndarray) -> np.ndarray:
-    """What turns score coefficients into residuals: N_i, and N̂_i for Hájek (whole sample)."""
-    return moments.total[0, :, 0] if method == "hajek" else size
+def only_auxiliary(population: Population, names: tuple[str, ...]) -> Population:
+    """The population with these auxiliary variables only: the sample needs no others then."""
+    if names == population.auxiliary or (names and population.formula is not None):
+        return population  # a formula makes all of its columns or none
+    positions = list(auxiliary_positions(population, names))
+    return replace(
+        population,
+        auxiliary=names,
+        auxiliary_means=population.auxiliary_means[:, positions],
+        formula=population.formula if names else None,
+        categories=population.categories if names else {},
+    )

@@ -13,7 +13,7 @@ import numpy as np
 from pybridge.errors import EngineUnavailable
 
 if TYPE_CHECKING:
-    from pybridge._evaluation import Evaluation
+    from pybridge.report.record import Evaluation
     from pybridge.selection.record import Selection
 
 DIRECT_COLOUR = "#9a9a9a"

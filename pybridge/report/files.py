@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybridge.errors import InputError
 
 if TYPE_CHECKING:
-    from pybridge._evaluation import Evaluation
+    from pybridge.report.record import Evaluation
 
 
 def has_matplotlib() -> bool:

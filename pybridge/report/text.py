@@ -10,7 +10,7 @@ from pybridge._checks import listed
 from pybridge._version import __version__
 
 if TYPE_CHECKING:
-    from pybridge._evaluation import Evaluation
+    from pybridge.report.record import Evaluation
 
 _WIDEST = 5
 _WHO = {"native": "pybridge", "sae": "R sae"}

@@ -8,8 +8,7 @@ import numpy as np
 
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
-from pybridge.direct.estimates import domain_statuses, t_quantile
-from pybridge.direct.linear import within_domain
+from pybridge.direct.estimates import direct_estimates
 from pybridge.errors import FitError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
@@ -64,27 +63,17 @@ def fit_candidates(
 
 
 def _fit_direct(candidate: Candidate, replicates: Replicates) -> CandidateFit:
-    sample, whole = replicates.sample, replicates.sample.whole
-    request = direct_request(candidate, sample.population)
-    linear = replicates.linear(request, whole)
-    n, score = whole.n[0], linear.score[0]
-    variance = within_domain(whole.form[0], score, score)
-    alone = (n == 1) & (candidate.direct == "hajek")
-    variance = np.where((n == 0) | alone, np.nan, np.maximum(variance, 0.0))
-    estimate = linear.estimate[0]
-    if candidate.direct in ("ht", "hajek"):
-        estimate = np.where(n > 0, estimate, np.nan)
-    degrees = np.where(n > 0, np.maximum(whole.n_psu[0] - whole.n_strata[0], 1.0), np.nan)
-    half = t_quantile(replicates.level, degrees) * np.sqrt(variance)
+    request = direct_request(candidate, replicates.population)
+    whole = direct_estimates(replicates.sample, request, level=replicates.level)
     return CandidateFit(
         candidate=candidate,
-        estimate=estimate,
-        mse=variance,
-        lower=estimate - half,
-        upper=estimate + half,
-        shrinkage=np.full(len(n), np.nan),
-        derivative=np.ones(len(n)),
-        status=domain_statuses(sample),
+        estimate=whole.estimate,
+        mse=whole.variance,
+        lower=whole.lower,
+        upper=whole.upper,
+        shrinkage=np.full(len(whole.estimate), np.nan),
+        derivative=np.ones(len(whole.estimate)),
+        status=whole.status,
         rest=replicates.direct(request, replicates.rest),
         fit_status="ok",
     )

@@ -9,7 +9,8 @@ from source_tree import ROOT, Import, imports_of, is_or_below, python_files, wri
 
 # The stages in the data's order. A name sees those on earlier lines, and itself.
 STAGES = (
-    ("errors", "provenance"),
+    ("errors",),
+    ("provenance",),
     ("tables",),
     ("engines", "datasets"),
     ("design",),
@@ -20,13 +21,15 @@ STAGES = (
     ("report",),
     ("crosscheck",),
     ("evaluation",),
+    ("demonstration",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )
 RANK = {name: rank for rank, names in enumerate(STAGES) for name in names}
 
-# The door to R sees only the first line; these alone see the door.
-SEES_R = ("engines", "datasets", "crosscheck", "cli", "__main__")
+# The door to R sees only the first two lines; these alone see the door.
+SEES_R = ("engines", "datasets", "crosscheck", "commands", "cli", "__main__")
 ADAPTERS = ("_sae", "_emdi", "_hbsae", "_metafor", "_rjags", "_survey", "_evd", "_ismev")
 
 # Methods of a record that reach up, when they are called, to what works on records.
@@ -61,7 +64,7 @@ def is_allowed(found: Import) -> bool:
     if target == "r":
         return sees_r(found.module)
     if source == "r":
-        return RANK.get(target) == 0
+        return RANK.get(target, 99) <= RANK["provenance"]
     if target not in RANK:
         # Names of the package itself (`from pybridge import fay_herriot`): for the command line.
         return source in ("cli", "__main__")

@@ -25,9 +25,9 @@ area = pd.DataFrame({
 })
 words = dict(variance="variance", domain="county")
 fit = pb.fay_herriot("estimate ~ f", area, engine="native", **words)
-answer = {"status": fit.status, "native": fit.provenance["engine"]}
+answer = {"status": fit.status, "native": fit.provenance.engine}
 try:
-    answer["asked_for_sae"] = pb.fay_herriot("estimate ~ f", area, **words).provenance["engine"]
+    answer["asked_for_sae"] = pb.fay_herriot("estimate ~ f", area, **words).provenance.engine
 except pb.errors.EngineUnavailable as error:
     answer["asked_for_sae"] = "EngineUnavailable"
     answer["hint"] = error.hint
