@@ -8,7 +8,7 @@ import pytest
 
 import pybridge as pb
 from tests.simulation import populations
-from validation.reimplementations import direct
+from validation.reimplementations import direct, smoothed_variances
 
 RTOL = 1e-10
 ESTIMATORS = {
@@ -59,7 +59,7 @@ def test_smoothed_variances(name, binary):
     sample, population, design, totals = setting(binary)
     estimator = direct.ESTIMATORS[name](sample, population)
     ht = direct.horvitz_thompson(sample, population)
-    expected = direct.smoothed_variances(estimator, ht, sample, population)
+    expected = smoothed_variances.smoothed_variances(estimator, ht, sample, population)
     result = ESTIMATORS[name](design, totals, outcome="y", domain="d", variance="smoothed")
     np.testing.assert_allclose(result.variance_weight, expected.B, rtol=RTOL, atol=1e-14)
     np.testing.assert_allclose(result.variance, expected.d, rtol=RTOL)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.simulation import populations
-from validation.reimplementations import direct, selection
+from validation.reimplementations import direct, selection, smoothed_variances
 
 K = 5
 
@@ -162,7 +162,7 @@ def covered(pop, fraction, repetitions, name="ht", seed=1):
         estimator = direct.ESTIMATORS[name](sample, population)
         ht = direct.horvitz_thompson(sample, population)
         d = direct.variances(estimator, sample)
-        smooth = direct.smoothed_variances(estimator, ht, sample, population)
+        smooth = smoothed_variances.smoothed_variances(estimator, ht, sample, population)
         error = np.abs(estimator.estimate - theta)
         floor = 0.1 * smooth.d * smooth.s0 / smooth.smoothed_element
         shares.append(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from validation.reimplementations import direct
+from validation.reimplementations import direct, smoothed_variances
 
 # ---------------------------------------------------------------------------------------- folds
 
@@ -257,7 +257,7 @@ def fay_herriot_inputs(name, sample, population, whole=None):
     """z, smoothed d and the smoothed covariance with HT of a direct estimator."""
     z = direct.ESTIMATORS[name](sample, population)
     ht = direct.horvitz_thompson(sample, population)
-    smooth = direct.smoothed_variances(z, ht, sample, population, whole)
+    smooth = smoothed_variances.smoothed_variances(z, ht, sample, population, whole)
     estimate = np.where(np.isfinite(smooth.d), z.estimate, np.nan)
     return estimate, smooth
 
@@ -265,7 +265,7 @@ def fay_herriot_inputs(name, sample, population, whole=None):
 def fay_herriot_candidate(name, population, X, whole=None):
     """REML Fay-Herriot on a direct estimator with smoothed variances, as a callable.
 
-    whole : where the kurtosis comes from, see direct.smoothed_variances.
+    whole : where the kurtosis comes from, see smoothed_variances.smoothed_variances.
     """
 
     def fit(sample):
