@@ -11,6 +11,7 @@ SETUP := sh .ci/setup.sh
 # make test ARGS='tests/unit -k folds'
 WORKERS ?= 2
 ARGS ?=
+PYTEST = OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -p no:cacheprovider $$($(PY) .ci/xdist.py $(WORKERS))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +26,7 @@ demo: ## set up what is needed, then estimate the California schools from a tent
 
 test: ## set up all R packages, then run every test
 	@$(SETUP) test
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -p no:cacheprovider $$($(PY) .ci/xdist.py $(WORKERS)) $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 lint: ## black, flake8, mypy
 	@$(SETUP) lint
@@ -35,9 +36,9 @@ lint: ## black, flake8, mypy
 	$(PY) -m mypy || status=1; \
 	exit $$status
 
-validate: ## bridge, plain R and independent reimplementations over all cases: the table of agreement
+validate: ## every comparison: with R kept and live, with independent reimplementations, by simulation
 	@$(SETUP) test
-	@$(PY) -m validation
+	@PYBRIDGE_REQUIRE_R=1 $(PYTEST) tests/golden tests/identities tests/live_r tests/simulation $(ARGS)
 
 golden: ## run the plain R scripts again and write their answers to r_reference/golden
 	@$(SETUP) test
