@@ -21,17 +21,21 @@ class _Reader:
         self.at = 0
         self.symbols: list[str] = []
 
+    def need(self, count: int) -> int:
+        """The place of the next ``count`` bytes in the buffer, which may be another one then."""
+        if self.at + count > len(self.buffer):
+            raise ValueError("the reply of R ends too early")
+        return self.at
+
     def word(self) -> int:
-        value = wire.WORD.unpack_from(self.buffer, self.at)[0]
+        start = self.need(4)
         self.at += 4
-        return value
+        return wire.WORD.unpack_from(self.buffer, start)[0]
 
     def take(self, count: int) -> memoryview:
-        piece = self.buffer[self.at : self.at + count]
-        if len(piece) != count:
-            raise ValueError("the reply of R ends too early")
+        start = self.need(count)
         self.at += count
-        return piece
+        return self.buffer[start : self.at]
 
     def length(self) -> int:
         count = self.word()
@@ -44,7 +48,9 @@ class _Reader:
         return np.frombuffer(self.take(count * np.dtype(dtype).itemsize), dtype=dtype).copy()
 
     def char(self) -> str | None:
-        flags, size = self.word(), self.word()
+        start = self.need(8)
+        self.at += 8
+        flags, size = wire.PAIR.unpack_from(self.buffer, start)
         if flags & 0xFF != wire.CHAR:
             raise ValueError(f"expected a string in R's reply, found type {flags & 0xFF}")
         if size == -1:
@@ -107,15 +113,10 @@ class _FileReader(_Reader):
         window = memoryview(bytearray(min(max(count, _WINDOW), self.size - self.start)))
         self.buffer = read_file(self.file, window, self.start)
 
-    def word(self) -> int:
-        if self.at + 4 > len(self.buffer):
-            self._load(4)
-        return super().word()
-
-    def take(self, count: int) -> memoryview:
+    def need(self, count: int) -> int:
         if self.at + count > len(self.buffer):
             self._load(count)
-        return super().take(count)
+        return super().need(count)
 
     def numbers(self, dtype: type, count: int) -> np.ndarray:
         array: np.ndarray = np.empty(count, dtype=dtype)

@@ -106,32 +106,13 @@ door_options <- list(
   device = function(...) grDevices::pdf(file = NULL)
 )
 
-door_lines <- function(connection) {
-  text <- rawToChar(rawConnectionValue(connection))
-  Encoding(text) <- "UTF-8"
-  if (nzchar(text)) strsplit(text, "\n", fixed = TRUE)[[1L]] else character()
-}
-
 # Text as UTF-8 and no attribute but dim; anything that is not plain is an error naming its place.
 door_plain <- function(x, place) {
   if (is.null(x)) return(NULL)
   if (is.factor(x)) {
     return(structure(as.integer(x), levels = enc2utf8(levels(x)), class = "factor"))
   }
-  if (is.list(x)) {
-    labels <- names(x)
-    if (!is.null(labels) && (anyDuplicated(labels) || anyNA(labels) || !all(nzchar(labels)))) {
-      stop("a shim returned a list with empty or repeated names at ", place, call. = FALSE)
-    }
-    out <- vector("list", length(x))
-    for (i in seq_along(x)) {
-      item <- x[[i]]
-      where <- paste0(place, "$", if (is.null(labels)) i else labels[[i]])
-      if (!is.null(item)) out[[i]] <- door_plain(item, where)
-    }
-    if (!is.null(labels)) names(out) <- enc2utf8(labels)
-    return(out)
-  }
+  if (is.list(x)) return(door_plain_list(x, place))
   if (!(is.atomic(x) && typeof(x) %in% c("double", "integer", "logical", "character", "raw"))) {
     stop("a shim returned ", class(x)[1L], ", which is not plain data, at ", place, call. = FALSE)
   }
@@ -140,17 +121,29 @@ door_plain <- function(x, place) {
   x
 }
 
-door_run <- function(shim, inputs) {
+door_plain_list <- function(x, place) {
+  labels <- names(x)
+  if (!is.null(labels) && (anyDuplicated(labels) || anyNA(labels) || !all(nzchar(labels)))) {
+    stop("a shim returned a list with empty or repeated names at ", place, call. = FALSE)
+  }
+  attributes(x) <- NULL
+  for (i in seq_along(x)) {
+    item <- x[[i]]
+    # Most of what comes back is bare numbers, and there may be thousands of replies.
+    bare <- switch(typeof(item), double = , logical = , integer = , NULL = TRUE, FALSE)
+    if (bare && is.null(attributes(item))) next
+    where <- paste0(place, "$", if (is.null(labels)) i else labels[[i]])
+    x[[i]] <- door_plain(item, where)
+  }
+  if (!is.null(labels)) names(x) <- enc2utf8(labels)
+  x
+}
+
+# One call of a shim: its value, or its error, and what R said meanwhile.
+door_item <- function(shim, inputs) {
   seed <- door_seed()
   before <- options(door_options)
-  depth <- sink.number()
-  devices <- grDevices::dev.list()
-  printed <- rawConnection(raw(0L), "w")
-  sink(printed)
   on.exit({
-    while (sink.number() > depth) sink()
-    close(printed)
-    for (device in setdiff(grDevices::dev.list(), devices)) grDevices::dev.off(device)
     options(before)
     door_put_seed(seed)
   })
@@ -174,18 +167,54 @@ door_run <- function(shim, inputs) {
       NULL
     }
   )
-  while (sink.number() > depth) sink()
-  list(
-    value = value, warnings = enc2utf8(warned), messages = enc2utf8(told),
-    printed = door_lines(printed), error = failed
-  )
+  list(value = value, warnings = enc2utf8(warned), messages = enc2utf8(told), error = failed)
 }
+
+# A shim over several inputs; what is printed goes to one connection, cut up at the end.
+door_batch <- function(shim, items) {
+  depth <- sink.number()
+  devices <- grDevices::dev.list()
+  paper <- rawConnection(raw(0L), "w")
+  sink(paper)
+  on.exit({
+    while (sink.number() > depth) sink()
+    close(paper)
+    for (device in setdiff(grDevices::dev.list(), devices)) grDevices::dev.off(device)
+  })
+  ends <- numeric(length(items))
+  replies <- vector("list", length(items))
+  for (i in seq_along(items)) {
+    replies[[i]] <- door_item(shim, items[[i]])
+    # A shim may leave a diversion behind, or end ours.
+    while (sink.number() > depth + 1L) sink()
+    if (sink.number() <= depth) sink(paper)
+    ends[[i]] <- seek(paper, NA)
+  }
+  door_printed(replies, rawConnectionValue(paper), ends)
+}
+
+door_printed <- function(replies, printed, ends) {
+  start <- 0
+  for (i in seq_along(replies)) {
+    lines <- character()
+    if (ends[[i]] > start) {
+      text <- rawToChar(printed[(start + 1):ends[[i]]])
+      Encoding(text) <- "UTF-8"
+      lines <- strsplit(text, "\n", fixed = TRUE)[[1L]]
+    }
+    replies[[i]]$printed <- lines
+    start <- ends[[i]]
+  }
+  replies
+}
+
+door_run <- function(shim, inputs) door_batch(shim, list(inputs))[[1L]]
 
 door_reply <- function(request) {
   trouble <- door_packages(request$packages, request$minimum)
   if (!is.null(trouble)) return(list(trouble = trouble))
   shim <- door_shim(request$shim)
-  items <- lapply(request$items, function(inputs) door_run(shim, inputs))
+  items <- door_batch(shim, request$items)
   versions <- door_state$versions[c("R", request$packages)]
   list(items = items, versions = versions)
 }
