@@ -115,6 +115,22 @@ class DirectEstimates(Record):
             }
         )
 
+    def to_area(self) -> pd.DataFrame:
+        """The table that an area-level model starts from, one row a domain.
+
+        Estimates and variances, NaN in domains without labels (their synthetic value is no
+        observation), beside the population's groups, sizes and auxiliary means.
+        """
+        population = self.sample.population
+        seen = self.n_labelled > 0
+        table = {"domain": population.domains}
+        table.update({level: population.groups[level] for level in population.taxonomy})
+        table.update(n_labelled=self.n_labelled, size=self.size)
+        table["estimate"] = np.where(seen, self.estimate, np.nan)
+        table["variance"] = np.where(seen, self.variance, np.nan)
+        means = dict(zip(population.auxiliary, population.auxiliary_means.T))
+        return pd.DataFrame({**table, **means})
+
     def covariance(self) -> np.ndarray:
         """Design-based covariance of all domain estimates, shape (m, m), from the whole design.
 
