@@ -15,6 +15,7 @@ from pybridge.design.from_units import Prepared, prepare_units
 from pybridge.direct.aggregates import AggregateEstimates
 from pybridge.direct.estimates import direct_estimates
 from pybridge.direct.inputs import DomainSample
+from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.selection.candidates import Candidate, checked_candidates, standard_candidates
 from pybridge.selection.record import Selection
@@ -117,17 +118,20 @@ def evaluate(
     _announce(prepared, say)
     chosen = _candidates(candidates, prepared, outcome, names, engine)
     _need_engines(chosen)
-    run = run_selection(
-        prepared.design,
-        prepared.population,
-        chosen,
-        options,
-        outcome=outcome,
-        domain=domain,
-        folds=folds,
-        level=level,
-        announce=say,
-    )
+    try:
+        run = run_selection(
+            prepared.design,
+            prepared.population,
+            chosen,
+            options,
+            outcome=outcome,
+            domain=domain,
+            folds=folds,
+            level=level,
+            announce=say,
+        )
+    except InputError as error:
+        raise _with_way_out(error, candidates) from error
     say(f"scored {len(chosen)} candidates by cross-validation; chosen: {run.selection.selected}")
     by, aggregates = _aggregates(run.sample, run.reference_request, run.selection, level)
     asked: dict[str, Any] = {
@@ -151,6 +155,16 @@ def evaluate(
         level=level,
         provenance=provenance(engine=engine, method="evaluate", options=asked, seed=seed),
     )
+
+
+def _with_way_out(error: InputError, candidates: str | Sequence[Candidate]) -> InputError:
+    """The same error; where the models need more domains, with what works without them."""
+    if error.code != "too_few_domains" or candidates != "standard":
+        return error
+    facts = error.facts()
+    direct = "candidates='direct' (--candidates direct) leaves the models out."
+    facts["hint"] = f"{facts['hint'] or ''} {direct}".strip()
+    return InputError(error.message, **facts)
 
 
 def _announce(prepared: Prepared, say: Callable[[str], None]) -> None:

@@ -105,7 +105,7 @@ def _candidate_table(evaluation: Evaluation) -> list[str]:
                 number(row.score_standard_error, 3),
                 number(row.reported_rmse),
                 number(_root(row.naive)),
-                number(float(np.nanmean(width[scored])) if scored.any() else np.nan),
+                number(_mean(width[scored])),
                 engine_of(fit),
             ]
         )
@@ -114,6 +114,11 @@ def _candidate_table(evaluation: Evaluation) -> list[str]:
     for name, reason in evaluation.selection.failed.items():
         lines.append(f"  {name} has no score: {reason}")
     return lines
+
+
+def _mean(values: np.ndarray) -> float:
+    kept = values[np.isfinite(values)]
+    return float(kept.mean()) if kept.size else float("nan")
 
 
 def _root(value: float) -> float:

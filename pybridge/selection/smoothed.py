@@ -21,6 +21,9 @@ from pybridge.tables.area import check_counts
 from pybridge.tables.area_formula import area_covariates, parse_area_formula
 from pybridge.tables.population import Population
 
+# Samples that leave a model nothing to do (all outcomes equal, a perfect predictor): the candidate
+# fails with the reason, the direct estimates stand.
+_NOTHING_TO_SMOOTH = ("all_variances_zero", "degenerate")
 # A column for the left-hand side, which the population's own table does not have.
 _LEFT = "direct_estimate_"
 
@@ -145,8 +148,6 @@ def fit_native(
         try:
             fits.append(_one_native(candidate, problem.area, replicates, quantiles=r == 0))
         except (InputError, FitError) as error:
-            if r == 0:
-                raise
             fits.append(error)
     return _assemble(candidate, problems, fits, replicates)
 
@@ -188,6 +189,8 @@ def _assemble(
     replicates: Replicates,
 ) -> CandidateFit:
     """One record from the whole sample's fit and the folds' fits (or their errors)."""
+    if isinstance(fits[0], InputError) and fits[0].code not in _NOTHING_TO_SMOOTH:
+        raise fits[0]  # what was asked for cannot be had from any sample of these domains
     if isinstance(fits[0], Exception) or fits[0].status == "failed":
         return failed_fit(candidate, replicates, _reason(fits[0]))
     if candidate.finite_population:
