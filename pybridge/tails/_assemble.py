@@ -33,9 +33,11 @@ def make_fit(
 ) -> ParetoFit:
     """The record, with its status, from an engine's answer and the excesses it saw."""
     n = tail.excesses.size
-    share, value = largest_tie(tail.excesses)
-    tied = is_tied(tail.excesses, share)
-    if engine == "native" and method == "ML" and n >= FEWEST:
+    share, value = largest_tie(tail.excesses) if n else (math.nan, math.nan)
+    tied = n > 0 and is_tied(tail.excesses, share)
+    if n == 0:
+        exact, boundary = (math.nan, math.nan, math.nan), False
+    elif engine == "native" and method == "ML" and n >= FEWEST:
         exact = (answer.shape, answer.scale, answer.log_likelihood)
         boundary = answer.engine_status == "boundary"
     else:
@@ -123,7 +125,9 @@ def _findings(
             "no density fits such a sample"
         )
     if status == "too_few":
-        found.append(f"{n} exceedances are fewer than the {FEWEST} that two parameters need")
+        found.append(
+            f"{n or 'no'} exceedances are fewer than the {FEWEST} that two parameters need"
+        )
     elif status == "infeasible":
         found.append("the likelihood has no maximum at shapes above -1: there is no estimate")
     elif status == "nonregular":

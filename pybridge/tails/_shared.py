@@ -77,7 +77,7 @@ def refit_counts(*, sample: SharedSample, counts: np.ndarray) -> Refits:
     scale_ratio = np.exp(q_at)
     shape = np.expm1(v) * scale_ratio
     # On the boundary, shape -1 and scale the resample's own largest, the profile is -log of it.
-    own_largest = sample.excesses[np.argmax(counts > 0, axis=1)]
+    own_largest = sample.excesses[_first_drawn(counts)]
     boundary = np.log(largest / own_largest)
     safe = inside & (shape > -0.7) & (-q_at - shape - 1.0 > boundary) & (totals > 0)
     refits = Refits(shape, scale_ratio * largest, np.zeros(v.size, dtype=bool))
@@ -87,6 +87,15 @@ def refit_counts(*, sample: SharedSample, counts: np.ndarray) -> Refits:
         for target, values in zip(refits, alone):
             target[rest] = values
     return refits
+
+
+def _first_drawn(counts: np.ndarray) -> np.ndarray:
+    """Column of the first count above 0 of each row; 0 where there is none."""
+    few = counts[:, :64] > 0  # almost always enough, and 64 columns are cheap
+    first = few.argmax(axis=1)
+    rest = np.flatnonzero(~few.any(axis=1))
+    first[rest] = (counts[rest] > 0).argmax(axis=1)
+    return first
 
 
 def _unit(sample: SharedSample, v: np.ndarray) -> np.ndarray:

@@ -111,8 +111,9 @@ def fit_many(
     Parameters
     ----------
     tasks : sequence of (scores, threshold)
-        The threshold as keyword arguments of :func:`find_exceedances`. Scores that are the same
-        object are checked and transformed once.
+        The threshold as keyword arguments of :func:`find_exceedances`; with ``allow_none`` a tail
+        without any exceedance has the status "too_few". Scores that are the same object are
+        checked and transformed once.
     options : mapping
         Engine options; everything else as in :func:`generalized_pareto`.
     """

@@ -29,33 +29,42 @@ def _n_beyond(n: int, quantile: float) -> int:
     return n - below - (0 if abs(place - below) < 1e-9 else 1)
 
 
-def resampled_tail_means(*, ordered: np.ndarray, counts: np.ndarray, quantile: float) -> np.ndarray:
+def columns_needed(*, ordered: np.ndarray, quantile: float) -> int:
+    """How many of the largest scores a resample's tail can reach down to, but for bad luck.
+
+    Twelve standard deviations beyond the expected place, and to the end of a tie.
+    """
+    wanted = _n_beyond(ordered.size, quantile)
+    reach = min(ordered.size, math.ceil(wanted + 12.0 * math.sqrt(wanted) + 12))
+    return 1 + int(_group_ends(ordered)[reach - 1])
+
+
+def resampled_tail_means(
+    *, ordered: np.ndarray, counts: np.ndarray, quantile: float, total: int
+) -> np.ndarray:
     """The tail mean of every resample, with its own quantile.
 
     Parameters
     ----------
     ordered : (n,) scores in falling order
-    counts : (R, n) how often each is in the resample; every row has the same sum N
+    counts : (R, k) how often each of the first k is in the resample, k <= n
     quantile : in (0, 1)
+    total : size of every resample
 
     Returns
     -------
-    (R,) float64
+    (R,) float64; NaN where the first k scores do not reach down to the quantile.
     """
-    n_rows, n = counts.shape
-    wanted = _n_beyond(int(counts[0].sum()), quantile)
-    # Only the upper part of each row can matter; if a row's part is too short, all are done whole.
-    ends = _group_ends(ordered)
-    width = 1 + int(ends[min(n, math.ceil(wanted + 12.0 * math.sqrt(wanted) + 12)) - 1])
-    cumulative = np.cumsum(counts[:, :width], axis=1)
-    if (cumulative[:, -1] < wanted).any():
-        width, cumulative = n, np.cumsum(counts, axis=1)
-    last = (cumulative < wanted).sum(axis=1)  # column of the wanted-th largest
-    rows = np.arange(n_rows)
-    # Every copy of that score is at or above the quantile, and so are equal scores beside it.
-    group_end = ends[last]
-    sums = np.cumsum(counts[:, :width] * ordered[:width], axis=1)
-    return np.asarray(sums[rows, group_end] / cumulative[rows, group_end])
+    k = counts.shape[1]
+    wanted = _n_beyond(total, quantile)
+    cumulative = np.cumsum(counts, axis=1, dtype=np.int64)
+    reached = cumulative[:, -1] >= wanted
+    # Column of the wanted-th largest; every equal score beside it is at or above the quantile too.
+    last = np.minimum((cumulative < wanted).sum(axis=1), k - 1)
+    end = np.minimum(_group_ends(ordered[:k])[last], k - 1)
+    sums = np.cumsum(counts * ordered[:k], axis=1)
+    rows = np.arange(counts.shape[0])
+    return np.where(reached, sums[rows, end] / np.maximum(cumulative[rows, end], 1), np.nan)
 
 
 def _group_ends(ordered: np.ndarray) -> np.ndarray:

@@ -51,6 +51,7 @@ def find_exceedances(
     threshold: float | None = None,
     quantile: float | None = None,
     n_exceedances: int | None = None,
+    allow_none: bool = False,
 ) -> Exceedances:
     """Excesses over a threshold that is given in exactly one of three ways.
 
@@ -60,6 +61,7 @@ def find_exceedances(
     threshold : the value itself
     quantile : in (0, 1); the sample quantile by linear interpolation (R's default, type 7)
     n_exceedances : the threshold is the largest score with this many larger ones, ties aside
+    allow_none : whether no exceedance at all is an answer, not an error
 
     Raises
     ------
@@ -69,7 +71,7 @@ def find_exceedances(
     value, rule, asked = _threshold(scores, threshold, quantile, n_exceedances)
     above = scores > value
     excesses = scores[above] - value
-    if excesses.size == 0:
+    if excesses.size == 0 and not allow_none:
         largest = float(scores.max())
         constant = largest == float(scores.min())
         raise InputError(

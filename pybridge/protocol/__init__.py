@@ -1,0 +1,1 @@
+"""Pre-registered claims about tail shapes: the plan, its registration, five gates, two criteria."""
