@@ -12,14 +12,11 @@ from pybridge._checks import name_list, need_columns
 from pybridge.report.record import Evaluation
 from pybridge._options import check_level, choose, whole_number
 from pybridge.design.from_units import Prepared, prepare_units
-from pybridge.direct.aggregates import AggregateEstimates
 from pybridge.direct.estimates import direct_estimates
-from pybridge.direct.inputs import DomainSample
 from pybridge.errors import InputError
-from pybridge.provenance import provenance
+from pybridge.provenance import Provenance, provenance
 from pybridge.selection.candidates import Candidate, checked_candidates, standard_candidates
-from pybridge.selection.record import Selection
-from pybridge.selection.select import SelectionOptions, run_selection
+from pybridge.selection.select import SelectionOptions, SelectionRun, run_selection
 from pybridge.tables.population import Population
 
 __all__ = ["Evaluation", "evaluate"]
@@ -98,7 +95,7 @@ def evaluate(
     choose("engine", engine, EVALUATION_ENGINES)
     names = name_list("auxiliary", auxiliary)
     options = SelectionOptions(reference=reference, seed=seed)
-    design_words = {
+    design_words: dict[str, Any] = {
         "weights": weights,
         "strata": strata,
         "ids": ids,
@@ -113,47 +110,47 @@ def evaluate(
         domain=domain,
         auxiliary=names,
         taxonomy=taxonomy,
-        **design_words,  # type: ignore[arg-type]
+        **design_words,
     )
     _announce(prepared, say)
     chosen = _candidates(candidates, prepared, outcome, names, engine)
     _need_engines(chosen)
+    words: dict[str, Any] = {"outcome": outcome, "domain": domain, "folds": folds, "level": level}
     try:
         run = run_selection(
-            prepared.design,
-            prepared.population,
-            chosen,
-            options,
-            outcome=outcome,
-            domain=domain,
-            folds=folds,
-            level=level,
-            announce=say,
+            prepared.design, prepared.population, chosen, options, announce=say, **words
         )
     except InputError as error:
         raise _with_way_out(error, candidates) from error
     say(f"scored {len(chosen)} candidates by cross-validation; chosen: {run.selection.selected}")
-    by, aggregates = _aggregates(run.sample, run.reference_request, run.selection, level)
-    asked: dict[str, Any] = {
-        "outcome": outcome,
-        "domain": domain,
+    asked = {
+        **words,
+        **design_words,
         "auxiliary": names,
         "taxonomy": prepared.population.taxonomy,
-        **design_words,
         "candidates": [item.summary() for item in chosen],
         "reference": reference,
         "folds": folds if isinstance(folds, (int, np.integer)) else "given",
-        "level": level,
     }
+    record = provenance(engine=engine, method="evaluate", options=asked, seed=seed)
+    return _record(run, prepared, level, record)
+
+
+def _record(
+    run: SelectionRun, prepared: Prepared, level: float, provenance: Provenance
+) -> Evaluation:
+    """The selection's run with the means of groups and the whole, by its reference."""
+    direct = direct_estimates(run.sample, run.reference_request, level=level)
+    levels: list[str | None] = [None, *run.sample.population.taxonomy]
     return Evaluation(
         sample=run.sample,
         fits=run.fits,
         selection=run.selection,
-        aggregates=aggregates,
-        aggregate_by=by,
+        aggregates={name or "all": direct.aggregate(name) for name in levels},
+        aggregate_by=run.selection.reference,
         assumptions=prepared.assumptions,
         level=level,
-        provenance=provenance(engine=engine, method="evaluate", options=asked, seed=seed),
+        provenance=provenance,
     )
 
 
@@ -227,12 +224,3 @@ def _need_engines(candidates: Sequence[Candidate]) -> None:
         from pybridge.engines.availability import need_engine
 
         need_engine("sae", instead="engine='native' (on the command line --engine native)")
-
-
-def _aggregates(
-    sample: DomainSample, request: Any, selection: Selection, level: float
-) -> tuple[str, dict[str, AggregateEstimates]]:
-    """The whole and every group, by the reference of the selection (a direct estimator)."""
-    direct = direct_estimates(sample, request, level=level)
-    levels: list[str | None] = [None, *sample.population.taxonomy]
-    return selection.reference, {name or "all": direct.aggregate(name) for name in levels}
