@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from pybridge._checks import listed
 from pybridge.errors import InputError
 from pybridge.r.wire import NA_REAL, Factor
 
 _MOST = 2**31 - 1
+_SHOWN = 5
 
 
 def to_r(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,18 +33,17 @@ def to_r(inputs: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         For anything else, naming the entry.
     """
-    return _named(inputs, "inputs")
+    return named_list(inputs, "inputs")
 
 
-def _named(items: Mapping[Any, Any] | pd.DataFrame, place: str) -> dict[str, Any]:
-    if isinstance(items, pd.DataFrame):
-        _check_names([*items.columns], place)
-        return {name: _value(items[name], name) for name in items.columns}
-    _check_names([*items], place)
-    return {name: _value(item, name) for name, item in items.items()}
+def named_list(items: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    """The entries of a mapping, each in its form for R."""
+    check_names([*items], place)
+    return {name: convert(item, name) for name, item in items.items()}
 
 
-def _check_names(names: list[Any], place: str) -> None:
+def check_names(names: list[Any], place: str) -> None:
+    """Raise InputError unless the names are text, not empty, and each there once."""
     bad = [name for name in names if not isinstance(name, str) or not name]
     if bad:
         raise InputError(
@@ -53,43 +51,47 @@ def _check_names(names: list[Any], place: str) -> None:
             code="bad_name",
             field=place,
             expected="non-empty text",
-            got=listed(map(repr, bad)),
+            got=_few(map(repr, bad)),
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(
-            f"{place} has a name twice: {listed(twice)}",
+            f"{place} has a name twice: {_few(twice)}",
             code="duplicate_name",
             field=place,
             expected="each name once",
-            got=listed(twice),
+            got=_few(twice),
         )
-    _text(names, place)
+    text(names, place)
 
 
-def _value(value: Any, name: str) -> Any:
+def convert(value: Any, name: str) -> Any:
+    """One entry in its form for R; InputError with its name where there is none."""
     if value is None or isinstance(value, bytes):
         return value
-    if isinstance(value, (Mapping, pd.DataFrame)):
-        return _named(value, name)
-    if isinstance(value, Factor):
-        return _factor(value, name)
-    if isinstance(value, (str, bool, int, float, np.generic)) or value is pd.NA:
-        return _scalar(value, name)
-    if isinstance(value, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
-        return _column(value, name)
     if isinstance(value, np.ndarray):
-        return _array(value, name)
+        return array(value, name)
+    if isinstance(value, (str, bool, int, float, np.generic)):
+        return _scalar(value, name)
+    if isinstance(value, Mapping):
+        return named_list(value, name)
     if isinstance(value, (list, tuple)):
-        return _sequence(value, name)
-    raise _refuse(name, "numbers, true and false, or text", type(value).__name__)
+        return sequence(value, name)
+    if isinstance(value, Factor):
+        return factor(value, name)
+    if type(value).__module__.split(".")[0] == "pandas":
+        # Only where the caller has pandas anyway: the door itself starts without it.
+        from pybridge.r.convert_pandas import convert_pandas
+
+        return convert_pandas(value, name)
+    raise refusal(name, "numbers, true and false, or text", type(value).__name__)
 
 
 def _scalar(value: Any, name: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        return _text([value], name)
+        return text([value], name)
     if isinstance(value, bool):
         return np.array([value])
     if isinstance(value, int):
@@ -97,115 +99,88 @@ def _scalar(value: Any, name: str) -> Any:
         return np.array([value], dtype=np.int32)
     if isinstance(value, float):
         return np.array([NA_REAL if math.isnan(value) else value])
-    raise _refuse(name, "a number, true or false, or text", repr(value))
+    raise refusal(name, "a number, true or false, or text", repr(value))
 
 
-def _array(array: np.ndarray, name: str) -> Any:
-    kind = array.dtype.kind
-    if array.ndim == 0:
-        return _value(array.item(), name)
-    if isinstance(array, np.ma.MaskedArray):
-        raise _refuse(name, "an array without a mask", "a masked array")
-    if kind == "f" and array.dtype.itemsize <= 8:
-        return _doubles(array.astype(np.float64, copy=False))
+def array(values: np.ndarray, name: str) -> Any:
+    """A numpy array of numbers, flags or text."""
+    kind = values.dtype.kind
+    if values.ndim == 0:
+        return convert(values.item(), name)
+    if isinstance(values, np.ma.MaskedArray):
+        raise refusal(name, "an array without a mask", "a masked array")
+    if kind == "f" and values.dtype.itemsize <= 8:
+        return doubles(np.asarray(values, dtype=np.float64))
     if kind == "b":
-        return array
+        return values
     if kind in "iu":
-        _check_range(array, name)
-        return array.astype(np.float64)
-    if kind in "OU" and array.ndim == 1:
-        return _sequence(array.tolist(), name)
-    raise _refuse(name, "numbers, true and false, or text", f"dtype {array.dtype}")
+        _check_range(values, name)
+        return values.astype(np.float64)
+    if kind in "OU" and values.ndim == 1:
+        return sequence(values.tolist(), name)
+    raise refusal(name, "numbers, true and false, or text", f"dtype {values.dtype}")
 
 
-def _doubles(array: np.ndarray) -> np.ndarray:
-    missing = np.isnan(array)
+def doubles(values: np.ndarray) -> np.ndarray:
+    """A float64 array with R's own bit pattern where a number is missing."""
+    missing = np.isnan(values)
     if missing.any():
-        array = array.copy(order="K")
-        array[missing] = NA_REAL
-    return array
+        values = values.copy(order="K")
+        values[missing] = NA_REAL
+    return values
 
 
-def _column(column: Any, name: str) -> Any:
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _categorical(pd.Categorical(column), name)
-    if isinstance(dtype, np.dtype):
-        return _array(column.to_numpy(), name)
-    if pd.api.types.is_float_dtype(dtype):
-        return _doubles(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_integer_dtype(dtype):
-        if pd.isna(column).any():
-            raise _refuse(
-                name,
-                "integers or flags without missing values",
-                f"dtype {dtype} with missing values",
-                hint=f"Fill them, or convert with {name}.astype('float64').",
-            )
-        return _array(np.asarray(column, dtype=dtype.numpy_dtype), name)
-    if pd.api.types.is_string_dtype(dtype):
-        return _sequence(list(column), name)
-    raise _refuse(name, "numbers, true and false, or text", f"dtype {dtype}")
-
-
-def _sequence(items: list[Any] | tuple[Any, ...], name: str) -> Any:
+def sequence(items: list[Any] | tuple[Any, ...], name: str) -> Any:
     """Python objects: all text (or missing), or all numbers of one kind; no mixture."""
     texts = [None if _missing(item) else item for item in items]
     if all(item is None or isinstance(item, str) for item in texts):
         # Nothing but NaN is a column of numbers.
         if any(item is not None for item in texts) or all(item is None for item in items):
-            return _text(texts, name)
+            return text(texts, name)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items]
-    if all(isinstance(item, bool) for item in plain):
+    kinds = {type(item) for item in plain}
+    if kinds == {bool}:
         return np.array(plain, dtype=bool)
-    if all(isinstance(item, int) and not isinstance(item, bool) for item in plain):
+    if kinds == {int}:
         _check_range(np.array(plain, dtype=object), name)
         return np.array(plain, dtype=np.float64)
-    if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in plain):
-        return _doubles(np.array(plain, dtype=np.float64))
+    if kinds and kinds <= {int, float}:
+        return doubles(np.array(plain, dtype=np.float64))
     if all(isinstance(item, Mapping) for item in plain):
-        return tuple(_named(item, f"{name}[{i}]") for i, item in enumerate(plain))
-    kinds = sorted({type(item).__name__ for item in items})
-    raise _refuse(name, "one kind of value", f"a mixture of {listed(kinds)}")
+        return tuple(named_list(item, f"{name}[{i}]") for i, item in enumerate(plain))
+    found = sorted({type(item).__name__ for item in items})
+    raise refusal(name, "one kind of value", f"a mixture of {_few(found)}")
 
 
 def _missing(item: Any) -> bool:
-    return item is None or item is pd.NA or (isinstance(item, float) and math.isnan(item))
+    if item is None or type(item).__name__ == "NAType":
+        return True
+    return isinstance(item, float) and math.isnan(item)
 
 
-def _text(items: list[Any], name: str) -> list[str | None]:
+def text(items: list[Any], name: str) -> list[str | None]:
+    """Text that R can hold, None where missing."""
     for item in items:
         if item is None:
             continue
         if "\0" in item:
-            raise _refuse(name, "text without the NUL character", repr(item))
+            raise refusal(name, "text without the NUL character", repr(item))
         if not item.isascii():
             try:
                 item.encode("utf-8")
             except UnicodeEncodeError:
-                raise _refuse(name, "valid Unicode text", repr(item)) from None
+                raise refusal(name, "valid Unicode text", repr(item)) from None
     return [None if item is None else str(item) for item in items]
 
 
-def _categorical(values: pd.Categorical, name: str) -> Factor:
-    levels = list(values.categories)
-    if not all(isinstance(level, str) for level in levels):
-        raise _refuse(
-            name,
-            "a categorical whose categories are text",
-            f"categories {listed(map(repr, levels))}",
-            hint=f"Convert with {name}.astype(str).",
-        )
-    return _factor(Factor(np.asarray(values.codes, dtype=np.int32), tuple(levels)), name)
-
-
-def _factor(factor: Factor, name: str) -> Factor:
-    levels = _text(list(factor.levels), name)
-    codes = np.asarray(factor.codes)
+def factor(value: Factor, name: str) -> Factor:
+    """A factor whose levels are text, each there once, and whose codes point at one."""
+    levels = text(list(value.levels), name)
+    codes = np.asarray(value.codes)
     if len(set(levels)) != len(levels) or None in levels:
-        raise _refuse(name, "each level of a factor once", listed(map(repr, levels)))
+        raise refusal(name, "each level of a factor once", _few(map(repr, levels)))
     if codes.size and (codes.max() >= len(levels) or codes.min() < -1):
-        raise _refuse(name, f"codes from -1 to {len(levels) - 1}", f"up to {codes.max()}")
+        raise refusal(name, f"codes from -1 to {len(levels) - 1}", f"up to {codes.max()}")
     return Factor(codes.astype(np.int32), tuple(str(level) for level in levels))
 
 
@@ -223,7 +198,8 @@ def _check_range(values: np.ndarray, name: str) -> None:
         )
 
 
-def _refuse(name: str, expected: str, got: str, *, hint: str | None = None) -> InputError:
+def refusal(name: str, expected: str, got: str, *, hint: str | None = None) -> InputError:
+    """The error for an entry that cannot cross."""
     return InputError(
         f"{name!r} cannot be passed to R",
         code="cannot_cross",
@@ -232,3 +208,9 @@ def _refuse(name: str, expected: str, got: str, *, hint: str | None = None) -> I
         got=got,
         hint=hint,
     )
+
+
+def _few(items: Any) -> str:
+    known = [str(item) for item in items]
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return ", ".join(known[:_SHOWN]) + more

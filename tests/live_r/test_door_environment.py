@@ -174,9 +174,9 @@ def test_importing_the_door_starts_nothing(run_python):
         import sys
         import pybridge.r
         assert "numpy" not in sys.modules
-        from pybridge.r import call, call_many, doctor
+        from pybridge.r import call, call_many
         from pybridge.r.pool import pool
-        assert pool().all == [] and "rpy2" not in sys.modules
+        assert pool().all == [] and "rpy2" not in sys.modules and "pandas" not in sys.modules
         """
     )
     assert done.stderr == ""

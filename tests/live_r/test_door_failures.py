@@ -36,7 +36,7 @@ def gone(pid, seconds=5.0):
 
 def child_pid():
     assert works()
-    return pool().idle[0].child.pid
+    return pool().idle[-1].child.pid
 
 
 def test_a_call_past_its_time_limit():
@@ -85,7 +85,7 @@ def test_a_worker_killed_from_outside_in_the_middle_of_a_call():
 def test_a_worker_killed_between_calls_is_replaced_without_a_word():
     pid = child_pid()
     os.kill(pid, signal.SIGKILL)
-    pool().idle[0].child.wait(timeout=5)
+    pool().idle[-1].child.wait(timeout=5)
     assert child_pid() != pid
 
 
@@ -143,7 +143,7 @@ def test_ctrl_c_stops_the_call_and_the_next_one_works(run_python):
         from pybridge.r.pool import pool
 
         call("selftest_echo", {})
-        pid = pool().idle[0].child.pid
+        pid = pool().idle[-1].child.pid
         threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()
         try:
@@ -170,7 +170,7 @@ def test_ctrl_c_of_the_terminal_reaches_the_host_alone(run_python):
         from pybridge.r.pool import pool
 
         call("selftest_echo", {})
-        print(os.getpgid(pool().idle[0].child.pid) != os.getpgid(0))
+        print(os.getpgid(pool().idle[-1].child.pid) != os.getpgid(0))
         """
     )
     assert done.stdout.strip() == "True"

@@ -124,6 +124,12 @@ def test_integers_of_32_bits_pass(value):
     assert int(np.asarray(sent(value))[0]) == int(np.asarray(value).ravel()[0])
 
 
+def test_nullable_unsigned_integers():
+    assert sent(pd.Series([1, 2], dtype="UInt32")).tolist() == [1.0, 2.0]
+    error = refused(pd.Series([2**63 + 5], dtype="UInt64"), "count")
+    assert error.code == "integer_too_large" and error.got == 2**63 + 5
+
+
 @pytest.mark.parametrize("dtype", ["Int64", "boolean"])
 def test_nullable_columns_with_gaps_are_refused(dtype):
     error = refused(pd.Series([1, None], dtype=dtype), "county")
