@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pybridge._checks import listed
+from pybridge._checks import key_column, listed
 from pybridge._options import whole_number
 from pybridge._record import Record
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.errors import InputError
+from pybridge.tables.labels import encode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +157,7 @@ def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np
     counts = np.bincount(stratum)
     shift = rng.integers(0, n_folds, size=n_strata)
     first = np.cumsum(counts) - counts - shift
-    fold = np.empty(len(stratum), dtype=np.int16)
+    fold = np.empty(len(stratum), dtype=_fold_type(n_folds))
     fold[order] = (np.arange(len(stratum)) - np.repeat(first, counts)) % n_folds
     return fold
 
@@ -170,8 +172,9 @@ def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
             expected=f"an array of {design.n_units} folds",
             got=f"shape {values.shape}",
         )
-    labels, codes = np.unique(values, return_inverse=True)
-    codes = codes.reshape(-1)
+    column = pd.DataFrame({"folds": values})
+    encoded = encode(key_column(column, "folds", field="folds"))
+    labels, codes = encoded.labels, np.asarray(encoded.codes, dtype=np.intp)
     if len(labels) < 2:
         raise InputError(
             "a split needs at least two folds", code="bad_folds", field="folds", got=listed(labels)
@@ -188,4 +191,9 @@ def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
                 expected="whole primary units in one fold",
                 got=f"{len(cut)} primary units in several folds",
             )
-    return _with_pools(design, codes.astype(np.int16), len(labels))
+    return _with_pools(design, codes.astype(_fold_type(len(labels))), len(labels))
+
+
+def _fold_type(n_folds: int) -> Any:
+    """Small integers for the folds of many units, as long as they can count them."""
+    return np.int16 if n_folds <= np.iinfo(np.int16).max else np.int32

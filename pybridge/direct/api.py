@@ -10,7 +10,8 @@ from pybridge._options import choose
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import DirectEstimates, direct_estimates, need_native
 from pybridge.direct.inputs import auxiliary_positions, domain_sample, need_design
-from pybridge.direct.linear import DirectRequest, check_slope
+from pybridge.direct.linear import DirectRequest
+from pybridge.direct.slopes import check_slope
 from pybridge.errors import InputError
 from pybridge.tables.population import Population
 

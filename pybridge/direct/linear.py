@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._checks import listed
 from pybridge._record import Record
 from pybridge.design.variance import DomainMoments
-from pybridge.errors import InputError
+from pybridge.direct.slopes import (
+    about_mean,
+    about_zero,
+    own_slopes,
+    pooled_slopes,
+    without_spread,
+)
 
-# A slope that a domain fits alone needs this many units more than it has coefficients.
-_SPARE_UNITS = 2
-_SINGULAR = 1e-11
+# A sum of products that is this small beside its terms is 0.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,11 +167,20 @@ def _greg(
     if not isinstance(request.slope, str):
         slope = np.broadcast_to(np.asarray(request.slope, float), (len(total), len(columns)))
     elif request.slope == "within":
-        slope = _slopes(_centred(moments).sum(axis=1), columns, used)
+        products = about_mean(moments.total, moments.gram).sum(axis=1)
+        slope = pooled_slopes(
+            products, without_spread(products, gram, moments.shift), columns, used
+        )
     elif request.intercept:
-        slope = _slopes(_about_mean(total, gram), columns, used)
+        products = about_mean(total, gram)
+        slope = pooled_slopes(
+            products, without_spread(products, gram, moments.shift), columns, used
+        )
     else:
-        slope = _slopes(_about_zero(total, gram, moments.shift), columns, used)
+        products = about_zero(total, gram, moments.shift)
+        slope = pooled_slopes(
+            products, without_spread(products, products, 0.0 * moments.shift), columns, used
+        )
     if request.intercept:
         mean = total / total[:, :1] + moments.shift
         intercept = mean[:, 1] - np.einsum("rj,rj->r", slope, mean[:, columns])
@@ -178,92 +191,15 @@ def _greg(
     coefficients[..., 0], coefficients[..., 1:] = intercept[:, None], slope[:, None, :]
     own = np.zeros((replicates, m), dtype=bool)
     if request.slope == "domain":
-        coefficients, own = _own_slopes(moments, columns, request.intercept, coefficients)
+        coefficients, own = own_slopes(moments, columns, request.intercept, coefficients)
     return _difference(moments, size, auxiliary_means, request.auxiliary, coefficients, own)
 
 
-def _about_mean(total: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Weighted products about the weighted mean, (..., p, p); 0 where there is no weight."""
-    weight = total[..., :1, None]
-    outer = total[..., :, None] * total[..., None, :]
-    return gram - np.divide(outer, weight, out=np.zeros_like(outer), where=weight > 0)
-
-
-def _centred(moments: DomainMoments) -> np.ndarray:
-    return _about_mean(moments.total, moments.gram)
-
-
-def _about_zero(total: np.ndarray, gram: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Σ w v v' of the variables on their own scale, from moments about the shift."""
-    cross = total[..., :, None] * shift
-    weight = total[..., :1, None]
-    return gram + cross + np.swapaxes(cross, -1, -2) + weight * np.outer(shift, shift)
-
-
-def _slopes(products: np.ndarray, columns: list[int], names: tuple[str, ...]) -> np.ndarray:
-    """Weighted least-squares slopes (R, a) from products (R, p, p).
-
-    The first replicate decides whether the auxiliary variables can be told apart; in a fold in
-    which they cannot (a rare category is absent) the minimum-norm solution stands in.
-    """
-    left = products[:, columns][:, :, columns]
-    right = products[:, columns, 1]
-    scale = np.sqrt(np.einsum("rjj->rj", left))
-    constant = scale[0] <= _SINGULAR * np.sqrt(np.abs(products[0, 0, 0]) + scale[0] ** 2)
-    if constant.any():
-        bad = [names[j] if names else str(j) for j in np.flatnonzero(constant)]
-        raise InputError(
-            f"the auxiliary variable {listed(bad)} is constant on the sample",
-            code="constant_auxiliary",
-            field="auxiliary",
-            expected="an auxiliary variable that varies",
-            got=listed(bad),
-        )
-    safe = np.where(scale > 0, scale, 1.0)
-    correlation = left / (safe[:, :, None] * safe[:, None, :])
-    values, vectors = np.linalg.eigh(correlation)
-    if values[0, 0] <= _SINGULAR * len(columns):
-        heavy = np.abs(vectors[0, :, 0]) > 0.1
-        bad = [names[j] if names else str(j) for j in np.flatnonzero(heavy)]
-        raise InputError(
-            f"the auxiliary variables {listed(bad)} are collinear",
-            code="collinear_auxiliary",
-            field="auxiliary",
-            expected="auxiliary variables none of which follows from the others",
-            got=listed(bad),
-        )
-    inverse = np.where(values > _SINGULAR * len(columns), 1.0 / np.maximum(values, _SINGULAR), 0.0)
-    rotated = np.einsum("rji,rj->ri", vectors, right / safe)
-    return np.einsum("rji,ri->rj", vectors, inverse * rotated) / safe
-
-
-def _own_slopes(
-    moments: DomainMoments, columns: list[int], intercept: bool, pooled: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (R, m, 1 + a) fitted in each domain alone, where it can carry them."""
-    products = _centred(moments)
-    if not intercept:
-        products = _about_zero(moments.total, moments.gram, moments.shift)
-    left = products[..., columns, :][..., columns]
-    right = products[..., columns, 1]
-    scale = np.sqrt(np.einsum("rmjj->rmj", left))
-    safe = np.where(scale > 0, scale, 1.0)
-    correlation = left / (safe[..., :, None] * safe[..., None, :])
-    values, vectors = np.linalg.eigh(correlation)
-    own = (values[..., 0] > 1e-8) & (moments.n >= len(columns) + 1 + _SPARE_UNITS)
-    inverse = 1.0 / np.where(own[..., None], values, 1.0)
-    rotated = np.einsum("rmji,rmj->rmi", vectors, right / safe)
-    slope = np.einsum("rmji,rmi->rmj", vectors, inverse * rotated) / safe
-    out = pooled.copy()
-    out[..., 1:] = np.where(own[..., None], slope, pooled[..., 1:])
-    if intercept:
-        weight = np.where(own, moments.total[..., 0], 1.0)
-        mean = moments.total / weight[..., None] + moments.shift
-        alone = mean[..., 1] - np.einsum("rmj,rmj->rm", slope, mean[..., columns])
-        out[..., 0] = np.where(own, alone, pooled[..., 0])
-    return out, own
-
-
 def within_domain(form: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Covariance c'V d of two estimators in every domain: forms (..., p, p), scores (..., p)."""
-    return np.einsum("...i,...ij,...j->...", first, form, second)
+    """Covariance c'V d of two estimators in every domain: forms (..., p, p), scores (..., p).
+
+    0 where only rounding is left of the sum, as of a perfect predictor's residuals.
+    """
+    value = np.einsum("...i,...ij,...j->...", first, form, second)
+    size = np.einsum("...i,...ij,...j->...", np.abs(first), np.abs(form), np.abs(second))
+    return np.where(np.abs(value) <= ROUNDING * size, 0.0, value)

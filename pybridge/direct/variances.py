@@ -94,8 +94,17 @@ def element_variances(
     residual[:, 1] = score * scale[:, None]
     weight = np.where(total[:, 0] > 0, total[:, 0], np.nan)
     first = np.einsum("map,mp->ma", residual, total) / weight[:, None]
-    second = np.einsum("map,mpq,mbq->mab", residual, gram, residual) / weight[:, None, None]
-    central = second - first[:, :, None] * first[:, None, :]
+    # About the domain means before the residuals are formed: the constant drops out, and with it
+    # the digits that a large mean would cost.
+    mean = total[:, 1:] / weight[:, None]
+    own = gram[:, 1:, 1:] / weight[:, None, None] - mean[:, :, None] * mean[:, None, :]
+    central = np.stack(
+        [
+            np.stack([within_domain(own, residual[:, a, 1:], residual[:, b, 1:]) for b in (0, 1)])
+            for a in (0, 1)
+        ]
+    ).transpose(2, 0, 1)
+    central = np.where(np.eye(2, dtype=bool), np.maximum(central, 0.0), central)
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.where(several, n / (n - 1), np.nan)
     matrix = central * factor[:, None, None]
@@ -165,7 +174,7 @@ def modelled_variances(
             expected="a domain with at least two labelled units",
             got=f"{int(n.sum())} units in {int((n > 0).sum())} domains",
         )
-    direct = np.stack([within_domain(form, c, c) for c in (score_ht, score)])
+    direct = np.stack([np.maximum(within_domain(form, c, c), 0.0) for c in (score_ht, score)])
     # A_i = Σ w (w − 1) / N_i², with the sizes that turn this estimator's scores into residuals.
     factor = (moments.weight_square[replicate] - moments.total[replicate][:, 0]) / scale**2
     factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 from pybridge._checks import listed, name_list
 from pybridge._options import DIRECT_VARIANCES, choose
 from pybridge._record import Record
+from pybridge.direct.slopes import check_slope
 from pybridge.errors import InputError
 
 DIRECT = ("ht", "hajek", "ppi", "greg")
@@ -140,6 +143,8 @@ def candidate(
     choose("variance", variance, DIRECT_VARIANCES)
     names = name_list("unit_auxiliary", unit_auxiliary)
     _check_auxiliary(name, direct, names)
+    if direct == "greg":
+        slope = check_slope(slope, len(names))
     if smoothing is None:
         return Candidate(name=name, direct=direct, unit_auxiliary=names, slope=slope, method=direct)
     choose("smoothing", smoothing, SMOOTHING)
@@ -246,12 +251,16 @@ def standard_candidates(
 
 def _quoted(name: str) -> str:
     """A column's name as a patsy term, whatever characters it holds."""
-    return name if name.isidentifier() else f"Q({name!r})"
+    # Python reads identifiers in their normal form, and patsy calls its own column Intercept.
+    plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
+    return name if plain and not iskeyword(name) and name != "Intercept" else f"Q({name!r})"
 
 
 def checked_candidates(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """A non-empty tuple of candidates with names of their own."""
-    given = (candidates,) if isinstance(candidates, Candidate) else tuple(candidates)
+    if isinstance(candidates, Candidate) or not isinstance(candidates, Iterable):
+        candidates = (candidates,)
+    given = tuple(candidates)
     if not given:
         raise InputError(
             "there is no candidate to choose from",

@@ -25,7 +25,7 @@ class ReferenceEstimates:
     request : DirectRequest
     whole, variance, fpc_factor : numpy.ndarray
         Shape (m,): estimate, direct variance, Var / Var without finite population correction.
-    rest, fold : numpy.ndarray
+    rest : numpy.ndarray
         Shape (K, m), NaN in domains without units there.
     score : numpy.ndarray
         Shape (m, p), score coefficients on the whole sample.
@@ -37,7 +37,6 @@ class ReferenceEstimates:
     variance: np.ndarray
     fpc_factor: np.ndarray
     rest: np.ndarray
-    fold: np.ndarray
     score: np.ndarray
 
     def covariance_with(self, candidate: Candidate, replicates: Replicates) -> np.ndarray:
@@ -135,7 +134,6 @@ def _estimates(name: str, request: DirectRequest, replicates: Replicates) -> Ref
         variance=np.where(n > 0, variance, np.nan),
         fpc_factor=factor,
         rest=replicates.direct(request, replicates.rest),
-        fold=replicates.direct(request, replicates.fold),
         score=score,
     )
 

@@ -204,7 +204,7 @@ def score_candidates(
 ) -> dict[str, np.ndarray]:
     """Every score of every candidate in every domain, shape (C, m) each."""
     ht = reference.horvitz_thompson
-    ht_fold = ht.fold
+    ht_fold = replicates.direct(ht.request, replicates.fold)
     out: dict[str, list[np.ndarray]] = {
         key: [] for key in ("db_cv", "db_cv_ht", "naive", "adjusted", "sure")
     }
