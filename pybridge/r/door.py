@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._options import choose, real_number, whole_number
-from pybridge.errors import EngineError, EngineWarning, InputError
+from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.r.convert import to_r
 from pybridge.r.packages import minimum, unavailable
 from pybridge.r.wire import Buffer
@@ -177,6 +177,15 @@ def _send(
         from pybridge.r import inprocess
 
         return inprocess.exchange(request)
+    if os.name != "posix":
+        raise EngineUnavailable(
+            "R can be called on Linux and macOS only",
+            code="system_not_supported",
+            field="R",
+            expected="a POSIX system (on Windows: the subsystem for Linux)",
+            got=os.name,
+            hint='Use engine="native".',
+        )
     from pybridge.r.pool import pool
 
     with pool().lend(at_least=workers) as worker:

@@ -43,7 +43,7 @@ def _nameless_file() -> int:
 def _import_path() -> list[str]:
     """The host's import path, without the working directory, which may shadow modules."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    path = [entry for entry in sys.path if entry]
+    path = [entry for entry in sys.path if entry and isinstance(entry, str)]
     return path if root in path else [*path, root]
 
 

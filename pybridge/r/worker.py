@@ -13,6 +13,7 @@ import locale
 import os
 import select
 import shutil
+import signal
 import struct
 import sys
 import threading
@@ -30,6 +31,9 @@ _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
 def _end() -> None:
     """Leave at once: R's own farewell may hang, and its temporary files are in our directory."""
     shutil.rmtree(os.environ.get("PYBRIDGE_R_TEMPORARY", ""), ignore_errors=True)
+    if os.getpgrp() == os.getpid():
+        # A group of our own: what R started goes as well.
+        os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 

@@ -122,6 +122,16 @@ def test_a_large_table_crosses():
     assert back["d"] == table["d"].tolist()
 
 
+def test_without_files_in_memory_large_tables_cross_on_disk(monkeypatch):
+    from pybridge.r.pool import shutdown
+
+    shutdown()
+    monkeypatch.delattr(os, "memfd_create")
+    x = np.random.default_rng(1).normal(size=100_000)
+    assert bits(echo(x)) == bits(x)
+    shutdown()
+
+
 def test_arrays_of_a_reply_are_read_only():
     with pytest.raises(ValueError):
         echo([1.0])[0] = 2.0
