@@ -36,8 +36,9 @@ def log_likelihoods(variances: np.ndarray, data: TreeData, *, restricted: bool) 
     out = np.empty(variances.shape[0])
     for pick in blocks(variances, data):
         up = sweep_up(variances[pick], data)
-        lost = up.half_log_information if restricted else 0.0
-        out[pick] = -0.5 * up.log_determinant - lost - 0.5 * up.rest
+        out[pick] = -0.5 * (up.log_determinant + up.rest)
+        if restricted:
+            out[pick] -= up.half_log_information
     return out
 
 

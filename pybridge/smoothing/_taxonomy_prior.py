@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,17 @@ class TaxonomyPrior(Record):
         Where the numbers come from, for the summary.
     """
 
-    shape: tuple[float, ...]
-    scale: tuple[float, ...]
+    shape: Any
+    scale: Any
     origin: str = "given"
 
     def __post_init__(self) -> None:
         for field in ("shape", "scale"):
             value = getattr(self, field)
-            numbers = tuple(float(item) for item in np.atleast_1d(np.asarray(value, dtype=float)))
+            try:
+                numbers = tuple(map(float, np.atleast_1d(np.asarray(value, dtype=float))))
+            except (TypeError, ValueError):
+                numbers = ()
             if not numbers or not all(np.isfinite(item) and item > 0.0 for item in numbers):
                 raise InputError(
                     f"the prior's {field} must be positive numbers",
@@ -87,3 +91,29 @@ class TaxonomyPrior(Record):
             "; ".join(f"inverse-gamma({a:g}, {b:.6g})" for a, b in zip(self.shape, self.scale))
             + f" ({self.origin}), coefficients flat"
         )
+
+
+def prior_from_factor(factor: float, variance: np.ndarray, *, shape: float) -> TaxonomyPrior:
+    """The same inverse-gamma at every level, its scale a multiple of the median variance above 0.
+
+    Parameters
+    ----------
+    factor : float
+    variance : (m,)
+        Sampling variances of the labelled domains.
+    shape : float
+    """
+    positive = variance[variance > 0.0]
+    if not factor > 0.0 or not positive.size:
+        raise InputError(
+            "the prior's factor must be positive, and some sampling variance above 0",
+            code="bad_prior",
+            field="prior",
+            expected="factor > 0",
+            got=factor,
+        )
+    return TaxonomyPrior(
+        shape=(shape,),
+        scale=(factor * float(np.median(positive)),),
+        origin=f"{factor:g} x the median sampling variance",
+    )

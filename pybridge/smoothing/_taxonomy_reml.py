@@ -59,13 +59,38 @@ def fit_taxonomy_likelihood(
     seen = ~np.isnan(z)
     need_variation(z=z[seen], d=d[seen], x=x[seen])
     optimum = maximise(problem.data, restricted=restricted)
+    return _record(problem, optimum, z, d, method=method, level=level)
+
+
+def taxonomy_at(
+    variances: np.ndarray,
+    *,
+    estimate: np.ndarray,
+    variance: np.ndarray,
+    covariates: np.ndarray,
+    levels: Sequence[np.ndarray],
+    method: str = "REML",
+    level: float = 0.95,
+) -> TaxonomyEstimate:
+    """What `fit_taxonomy_likelihood` gives, at given variances (R,) instead of the optimum."""
+    z, d, x = checked_arrays(estimate, variance, covariates)
+    problem = Problem.of(z=z, d=d, x=x, tree=build_tree(list(levels)), prior=None)
+    scaled = np.asarray(variances, dtype=np.float64) / problem.scale / problem.scale
+    optimum = Optimum(variances=scaled, log_likelihood=float("nan"), iterations=0, converged=True)
+    return _record(problem, optimum, z, d, method=method, level=level)
+
+
+def _record(
+    problem: Problem, optimum: Optimum, z: np.ndarray, d: np.ndarray, *, method: str, level: float
+) -> TaxonomyEstimate:
+    """Everything that follows from the variances."""
     found = posterior_moments(optimum.variances[None], np.ones(1), problem.data)
     fields = common_fields(problem, found, z, d)
-    correction = _correction(problem, optimum, restricted=restricted)
-    census = seen & (d == 0.0)
+    correction = _correction(problem, optimum, restricted=method == "REML")
+    census = ~np.isnan(z) & (d == 0.0)
     fields["mse"] = np.where(census, 0.0, fields["mse"] + correction)
     half = NormalDist().inv_cdf(0.5 + level / 2.0) * standard_errors(fields["mse"])
-    ordinary, restricted_one = _log_likelihoods(problem, optimum)
+    ordinary, restricted = _log_likelihoods(problem, optimum)
     scale = problem.scale**2
     return TaxonomyEstimate(
         method=method,
@@ -74,7 +99,7 @@ def fit_taxonomy_likelihood(
         lower=fields["estimate"] - half,
         upper=fields["estimate"] + half,
         log_likelihood=ordinary,
-        restricted_log_likelihood=restricted_one,
+        restricted_log_likelihood=restricted,
         iterations=optimum.iterations,
         status=_status(problem, optimum),
         **fields,
