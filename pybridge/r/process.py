@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -14,30 +13,14 @@ import time
 from typing import Any
 
 from pybridge.errors import EngineTimeout, WorkerDied
+from pybridge.r.channel import Ended, TooLate, nameless_file, read_exactly, send, shorten
 from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
 from pybridge.r.reader import decode, decode_file
 from pybridge.r.wire import Buffer
-from pybridge.r.worker import FAILED, HEADER, INLINE, INLINE_MOST, KEPT, READY, SHARED
+from pybridge.r.worker import FAILED, HEADER, READY, SHARED
 
 _START_SECONDS = 120.0
-_PIECE = 1 << 16
 _BOOT = "import sys; sys.path[:] = {path!r}; from pybridge.r.worker import main; main()"
-
-
-class _Ended(Exception):
-    """The child closed its pipe."""
-
-
-class _TooLate(Exception):
-    """No answer before the deadline."""
-
-
-def _nameless_file() -> int:
-    """A file in memory where the system has such, else on disk; nothing to clean up."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("pybridge")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def _import_path() -> list[str]:
@@ -56,7 +39,7 @@ class Worker:
         self.owner = os.getpid()
         self.calls = 0
         self.temporary = tempfile.mkdtemp(prefix="pybridge-r-")
-        self.to_r, self.from_r, self.log = (_nameless_file() for _ in range(3))
+        self.to_r, self.from_r, self.log = (nameless_file() for _ in range(3))
         # Both processes hold the log; appending lets the host empty it between calls.
         fcntl.fcntl(self.log, fcntl.F_SETFL, fcntl.fcntl(self.log, fcntl.F_GETFL) | os.O_APPEND)
         self.child: subprocess.Popen[bytes] | None = None
@@ -83,10 +66,10 @@ class Worker:
         try:
             kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
             text = bytes(self._read(length, deadline)).decode("utf-8", "replace")
-        except _Ended:
+        except Ended:
             text = f"{self._ending()}\n{self.said()}"
             raise why_not_started(text, self.installation) from None
-        except _TooLate:
+        except TooLate:
             text = f"{self.said()}\nno answer within {_START_SECONDS:.0f} s"
             raise why_not_started(text, self.installation) from None
         if kind != READY:
@@ -104,7 +87,7 @@ class Worker:
         self.calls += 1
         try:
             return self._exchange(request, deadline)
-        except _TooLate:
+        except TooLate:
             self.kill()
             raise EngineTimeout(
                 f"R did not finish {shim} within {time_limit:g} s and was stopped",
@@ -114,7 +97,7 @@ class Worker:
                 got="none",
                 hint="Raise time_limit, or give R less to do; the next call starts R anew.",
             ) from None
-        except (_Ended, BrokenPipeError):
+        except (Ended, BrokenPipeError):
             how, said = self._ending(), self.said()
             self.kill()
             raise WorkerDied(
@@ -131,58 +114,23 @@ class Worker:
 
     def _exchange(self, request: list[Buffer], deadline: float | None) -> Any:
         os.ftruncate(self.log, 0)
-        self._send(request)
+        assert self.child is not None and self.child.stdin is not None
+        send(self.child.stdin.fileno(), self.to_r, request)
         kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
         if kind == SHARED:
             try:
                 return decode_file(self.from_r, length)
             finally:
-                _shorten(self.from_r)
+                shorten(self.from_r)
         data = self._read(length, deadline)
         if kind == FAILED:
             os.write(self.log, data)
-            raise _Ended
+            raise Ended
         return decode(data)
-
-    def _send(self, request: list[Buffer]) -> None:
-        length = sum(map(len, request))
-        _shorten(self.to_r)
-        if length <= INLINE_MOST:
-            self._write(HEADER.pack(INLINE, length) + b"".join(request))
-            return
-        at, small = 0, bytearray()
-        for piece in [*request, None]:
-            if piece is not None and len(piece) < _PIECE:
-                small += piece
-                if len(small) < _PIECE:
-                    continue
-            at = _write_at(self.to_r, small, at)
-            small = bytearray()
-            if piece is not None and len(piece) >= _PIECE:
-                at = _write_at(self.to_r, piece, at)
-        self._write(HEADER.pack(SHARED, length))
-
-    def _write(self, data: bytes) -> None:
-        assert self.child is not None and self.child.stdin is not None
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.child.stdin.fileno(), view) :]
 
     def _read(self, count: int, deadline: float | None) -> bytearray:
         assert self.child is not None and self.child.stdout is not None
-        pipe = self.child.stdout.fileno()
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
-        data = bytearray()
-        while len(data) < count:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not poll.poll(None if left is None else left * 1000):
-                raise _TooLate
-            piece = os.read(pipe, count - len(data))
-            if not piece:
-                raise _Ended
-            data += piece
-        return data
+        return read_exactly(self.child.stdout.fileno(), count, deadline)
 
     def said(self) -> str:
         """The last lines that R or C code wrote to its standard error."""
@@ -242,19 +190,6 @@ class Worker:
             if file >= 0:
                 os.close(file)
         self.to_r = self.from_r = self.log = -1
-
-
-def _shorten(file: int) -> None:
-    if os.fstat(file).st_size > KEPT:
-        os.ftruncate(file, 0)
-
-
-def _write_at(file: int, data: Any, at: int) -> int:
-    view = memoryview(data)
-    while view:
-        count = os.pwrite(file, view[: 1 << 30], at)
-        view, at = view[count:], at + count
-    return at
 
 
 def _close_pipes(child: subprocess.Popen[bytes]) -> None:
