@@ -1,0 +1,105 @@
+# The taxonomy model by the package rjags (JAGS). Every function takes a named list of plain vectors
+# and returns one; an R user can source this file and call them.
+
+# The model's text: normal coefficients with precision `diffuse`, inverse-gamma variances.
+#   levels  names of the coarser levels, coarse to fine; may be empty
+rjags_taxonomy_text <- function(levels) {
+  place <- seq_along(levels)
+  sums <- paste0(sprintf(" + v_%s[%s[i]]", levels, levels), collapse = "")
+  groups <- paste0(
+    sprintf("  for (g in 1:n_%s) { v_%s[g] ~ dnorm(0, tau[%d]) }\n", levels, levels, place),
+    collapse = ""
+  )
+  leaf <- length(levels) + 1
+  paste0(
+    "model {\n",
+    "  for (i in 1:m) {\n",
+    "    mu[i] <- inprod(X[i, ], beta)", if (length(levels)) sums, "\n",
+    "    theta[i] ~ dnorm(mu[i], tau[", leaf, "])\n",
+    "  }\n",
+    "  for (k in 1:n) { z[k] ~ dnorm(theta[known[k]], 1 / d[k]) }\n",
+    if (length(levels)) groups,
+    "  for (r in 1:", leaf, ") { tau[r] ~ dgamma(shape[r], rate[r]) }\n",
+    "  for (j in 1:p) { beta[j] ~ dnorm(0, diffuse) }\n}\n"
+  )
+}
+
+# Draws from the posterior, summarised.
+#   estimate, variance  the n domains with a direct estimate
+#   place               their rows in covariates, counted from 1
+#   covariates          the m x p design matrix of all domains
+#   levels              named list of codes 1, 2, ... of length m, coarse to fine, without the
+#                       domain; may be empty
+#   shape, rate         of the inverse-gamma priors, one a level, coarse to fine, the domain last
+#   diffuse             precision of the coefficients
+#   n_chains, n_adapt, n_burn, n_draws, thin, seed, tails
+rjags_taxonomy <- function(inputs) {
+  X <- inputs$covariates
+  levels <- as.list(inputs$levels)
+  data <- list(
+    m = nrow(X), n = length(inputs$estimate), p = ncol(X), X = X, known = inputs$place,
+    z = inputs$estimate, d = inputs$variance, shape = inputs$shape, rate = inputs$rate,
+    diffuse = inputs$diffuse
+  )
+  for (level in names(levels)) {
+    data[[level]] <- levels[[level]]
+    data[[paste0("n_", level)]] <- max(levels[[level]])
+  }
+  inits <- lapply(seq_len(inputs$n_chains), function(chain) {
+    list(.RNG.name = "base::Mersenne-Twister", .RNG.seed = inputs$seed + chain)
+  })
+  text <- textConnection(rjags_taxonomy_text(names(levels)))
+  on.exit(close(text))
+  model <- rjags::jags.model(text, data, inits,
+    n.chains = inputs$n_chains, n.adapt = inputs$n_adapt, quiet = TRUE
+  )
+  if (inputs$n_burn > 0) stats::update(model, inputs$n_burn, progress.bar = "none")
+  watched <- c("beta", "tau", "theta", if (length(levels)) paste0("v_", names(levels)))
+  draws <- rjags::coda.samples(model, watched, inputs$n_draws * inputs$thin,
+    thin = inputs$thin, progress.bar = "none"
+  )
+  rjags_taxonomy_summary(draws, X, levels, inputs)
+}
+
+rjags_taxonomy_summary <- function(draws, X, levels, inputs) {
+  all <- as.matrix(draws)
+  column <- function(name, count) {
+    if (count == 1 && name %in% colnames(all)) name else paste0(name, "[", seq_len(count), "]")
+  }
+  beta_names <- column("beta", ncol(X))
+  tau_names <- column("tau", length(levels) + 1)
+  beta <- all[, beta_names, drop = FALSE]
+  s <- 1 / all[, tau_names, drop = FALSE]
+  theta <- all[, column("theta", nrow(X)), drop = FALSE]
+  synthetic <- beta %*% t(X)
+  effects <- list()
+  for (level in names(levels)) {
+    v <- all[, column(paste0("v_", level), max(levels[[level]])), drop = FALSE]
+    synthetic <- synthetic + v[, levels[[level]], drop = FALSE]
+    effects[[level]] <- list(mean = colMeans(v), standard_error = apply(v, 2, stats::sd))
+  }
+  own <- theta - synthetic
+  leaf <- s[, ncol(s)]
+  gamma <- rep(0, nrow(X))
+  gamma[inputs$place] <- vapply(inputs$variance, function(d) mean(leaf / (leaf + d)), 0)
+  bounds <- apply(theta, 2, stats::quantile, probs = inputs$tails)
+  watched <- draws[, c(tau_names, beta_names), drop = FALSE]
+  logged <- coda::as.mcmc.list(lapply(watched, function(chain) {
+    chain[, tau_names] <- log(chain[, tau_names])
+    chain
+  }))
+  several <- length(draws) > 1
+  list(
+    estimate = colMeans(theta), mse = apply(theta, 2, stats::var), lower = bounds[1, ],
+    upper = bounds[2, ], synthetic = colMeans(synthetic), shrinkage = gamma,
+    median = apply(s, 2, stats::median), mean = colMeans(s), beta = colMeans(beta),
+    vb = as.vector(stats::cov(beta)), effects = effects, own = colMeans(own),
+    own_error = apply(own, 2, stats::sd),
+    r_hat = if (several) {
+      as.vector(coda::gelman.diag(logged, autoburnin = FALSE, multivariate = FALSE)$psrf[, 1])
+    } else {
+      rep(NA_real_, ncol(s) + ncol(beta))
+    },
+    effective_size = as.vector(coda::effectiveSize(logged)), n_draws = nrow(all)
+  )
+}

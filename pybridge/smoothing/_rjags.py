@@ -1,0 +1,165 @@
+"""Adapter of R's rjags: the taxonomy model by JAGS's Gibbs sampler.
+
+The prior is the native one, except that JAGS needs a proper prior for the coefficients: normal
+with a standard deviation of 10^4 working units (a unit is the root of the median sampling
+variance, in which JAGS is given the data). The chains are summarised in R.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pybridge._checks import listed
+from pybridge._options import real_number, whole_number
+from pybridge.errors import InputError
+from pybridge.smoothing._spec import refuse_options
+from pybridge.smoothing._taxonomy_levels import TaxonomyLevels
+from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
+from pybridge.smoothing._taxonomy_record import LevelEffects, TaxonomyPosterior
+from pybridge.smoothing._taxonomy_spec import TaxonomyAnswer, TaxonomySpec
+from pybridge.tables.area import AreaTable
+
+_DEFAULTS = {"n_chains": 4, "n_adapt": 1000, "n_burn": 2000, "n_draws": 5000, "thin": 1}
+_DIFFUSE = 1e-8
+_WORST_R_HAT = 1.05
+_SMALLEST_SIZE = 200.0
+
+
+def complete_options(given: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Chains, draws thrown away and kept, thinning, and a time limit in seconds."""
+    refuse_options(given, (*_DEFAULTS, "time_limit"), engine="rjags")
+    options: dict[str, Any] = {
+        name: whole_number(name, given.get(name, default), least=0 if name == "n_burn" else 1)
+        for name, default in _DEFAULTS.items()
+    }
+    limit = given.get("time_limit")
+    options["time_limit"] = None if limit is None else real_number("time_limit", limit)
+    return options
+
+
+def fit(area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec) -> TaxonomyAnswer:
+    """Fit one checked table; R's warnings become Python's.
+
+    Raises
+    ------
+    InputError
+        Sampling variances of 0, which JAGS has no density for.
+    EngineUnavailable, EngineError
+    """
+    from pybridge.r import call
+
+    seen = area.sampled
+    census = seen & (area.variance == 0.0)
+    if census.any():
+        raise InputError(
+            "JAGS cannot take sampling variances of 0",
+            code="census_not_supported",
+            field="variance",
+            expected="variances above 0",
+            got=f"0 in domains {listed(area.domains[census])}",
+            hint="engine='native' takes them.",
+        )
+    residual = area.estimate[seen] - np.mean(area.estimate[seen])
+    prior = spec.prior or TaxonomyPrior.default(
+        area.variance[seen], residual=residual, depth=len(levels.names)
+    )
+    unit = float(np.sqrt(np.median(area.variance[seen])))
+    inputs = _inputs(area, levels, spec, prior, unit)
+    reply = call(
+        "rjags_taxonomy",
+        inputs,
+        packages=("rjags", "coda"),
+        time_limit=spec.options["time_limit"],
+    )
+    reply.warn("rjags", stacklevel=3)
+    numbers = _numbers(area, levels, prior, unit, reply.value)
+    said = tuple(f"R warning: {text.strip()}" for text in reply.warnings)
+    return TaxonomyAnswer(
+        numbers=numbers,
+        engine_status=numbers.status,
+        conditions=said,
+        versions=dict(reply.versions),
+    )
+
+
+def _inputs(
+    area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec, prior: TaxonomyPrior, unit: float
+) -> dict[str, Any]:
+    """The named list that the shim takes, in working units."""
+    seen = area.sampled
+    shape, scale = prior.arrays(len(levels.names))
+    half = 0.5 * (1.0 - spec.level)
+    words = {name: float(spec.options[name]) for name in _DEFAULTS}
+    seed = (
+        spec.seed if spec.seed is not None else int(np.random.default_rng().integers(2**31 - 99))
+    )
+    return {
+        "estimate": area.estimate[seen] / unit,
+        "variance": area.variance[seen] / unit / unit,
+        "place": np.flatnonzero(seen) + 1.0,
+        "covariates": area.covariates,
+        "levels": {
+            f"level{place + 1}": codes + 1.0 for place, codes in enumerate(levels.codes[:-1])
+        },
+        "shape": shape,
+        "rate": scale / unit / unit,
+        "diffuse": _DIFFUSE,
+        "tails": np.array([half, 1.0 - half]),
+        "seed": float(seed),
+        **words,
+    }
+
+
+def _numbers(
+    area: AreaTable,
+    levels: TaxonomyLevels,
+    prior: TaxonomyPrior,
+    unit: float,
+    value: Mapping[str, Any],
+) -> TaxonomyPosterior:
+    """The record, back in the user's units."""
+    p = area.covariates.shape[1]
+    seen = area.sampled
+    mse = np.array(value["mse"]) * unit**2
+    effects = [
+        _effects(value["effects"][f"level{place + 1}"], unit)
+        for place in range(len(levels.names) - 1)
+    ]
+    # Every domain is a group of the finest level; its code is not its row.
+    order = np.argsort(levels.codes[-1])
+    own = {"mean": value["own"][order], "standard_error": value["own_error"][order]}
+    effects.append(_effects(own, unit))
+    r_hat, size = np.array(value["r_hat"]), np.array(value["effective_size"])
+    bad = bool((r_hat > _WORST_R_HAT).any() or (size < _SMALLEST_SIZE).any())
+    few = int(seen.sum()) <= p + 5
+    return TaxonomyPosterior(
+        model_variance=float(value["median"][-1]) * unit**2,
+        model_variances=np.array(value["median"]) * unit**2,
+        model_variance_means=np.array(value["mean"]) * unit**2,
+        coefficients=np.array(value["beta"]) * unit,
+        coefficient_covariance=np.array(value["vb"]).reshape(p, p) * unit**2,
+        estimate=np.array(value["estimate"]) * unit,
+        mse=mse,
+        shrinkage=np.array(value["shrinkage"]),
+        synthetic=np.array(value["synthetic"]) * unit,
+        derivative=np.divide(mse, area.variance, out=np.zeros_like(mse), where=seen),
+        lower=np.array(value["lower"]) * unit,
+        upper=np.array(value["upper"]) * unit,
+        effects=tuple(effects),
+        prior=prior,
+        integration="rjags",
+        n_nodes=int(value["n_draws"][0]),
+        accuracy=float("nan"),
+        r_hat=r_hat,
+        effective_size=size,
+        status="not_converged" if bad else "weak_identification" if few else "converged",
+    )
+
+
+def _effects(value: Mapping[str, Any], unit: float) -> LevelEffects:
+    mean = np.array(value["mean"]) * unit
+    error = np.array(value["standard_error"]) * unit
+    return LevelEffects(codes=np.arange(mean.size), mean=mean, standard_error=error)
