@@ -1,7 +1,7 @@
 # Looks at R packages and gets them from CRAN. Run by pybridge/r/setup.py and by
 # r_reference/install.R; plain R, base packages only.
 #
-#   Rscript install.R look PACKAGE...     version and library of each, nothing loaded
+#   Rscript install.R look PACKAGE...     the version of each, nothing loaded
 #   Rscript install.R load PACKAGE        whether it loads, in this process
 #   Rscript install.R plan PACKAGE...     what would have to be got for these, dependencies included
 #   Rscript install.R get PACKAGE...      get them, into the user's library
@@ -44,8 +44,7 @@ requirements <- function(fields) {
 
 # Walks from the wanted packages over what their CRAN versions need. install.packages() by itself
 # leaves an installed dependency alone though it is too old; here it is found.
-plan <- function(wanted) {
-  index <- utils::available.packages(repos = repository())
+plan <- function(wanted, index = utils::available.packages(repos = repository())) {
   if (!nrow(index)) stop("CRAN cannot be reached", call. = FALSE)
   base <- rownames(utils::installed.packages(priority = "base"))
   queue <- data.frame(package = wanted, version = "0")
