@@ -290,3 +290,22 @@ def _refuse_odd_numbers(field: str, numbers: np.ndarray) -> None:
                 expected="finite numbers",
                 got=f"in positions {listed(places)} (counted from 0)",
             )
+
+
+# Numbers whose fourth powers, summed with weights, neither overflow nor vanish.
+LARGEST, SMALLEST_SPREAD = 1e60, 1e-60
+
+
+def need_range(values: np.ndarray, name: str, *, field: str) -> None:
+    """Refuse finite numbers too large, or too close together, for moments of fourth order."""
+    low, high = float(values.min()), float(values.max())
+    if max(-low, high) <= LARGEST and not 0 < high - low < SMALLEST_SPREAD:
+        return
+    raise InputError(
+        f"the column {name!r} is out of the range that can be computed with",
+        code="out_of_range",
+        field=field,
+        expected=f"at most {LARGEST:g} in size, and a spread of 0 or at least {SMALLEST_SPREAD:g}",
+        got=f"{low:g} to {high:g}",
+        hint="Choose another unit of measurement.",
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import name_list, need_columns
+from pybridge._checks import name_list, numeric_column
 from pybridge.report.record import Evaluation
 from pybridge._options import check_level, choose, whole_number
 from pybridge.design.from_units import Prepared, prepare_units
@@ -204,16 +204,14 @@ def _on_scale(sample: pd.DataFrame, outcome: str, auxiliary: tuple[str, ...]) ->
     Its mean within two standard deviations of the outcome's, its spread between a quarter and four
     times the outcome's: anything else would make PPI absurd, not merely weak.
     """
-    y = sample[outcome].to_numpy(dtype=np.float64)
-    spread = y.std()
+    y = numeric_column(sample, outcome, field="outcome")
     for name in auxiliary:
-        need_columns(sample, [name], field="auxiliary")
-        if not pd.api.types.is_numeric_dtype(sample[name].dtype):
+        if name not in sample.columns:  # a formula's column; any other is missed by the pass
             continue
-        f = sample[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            near = abs(f.mean() - y.mean()) <= 2 * spread
-            if near and 0.25 <= f.std() / spread <= 4.0:
+        f = numeric_column(sample, name, field="auxiliary")
+        with np.errstate(all="ignore"):
+            near = abs(f.mean() - y.mean()) <= 2 * y.std()
+            if near and 0.25 <= f.std() / y.std() <= 4.0:
                 return name
     return None
 

@@ -71,7 +71,7 @@ def plan_pass(
 ) -> PassPlan:
     """Plan the pass over a whole sample: shift at the weighted means, domain means, counts."""
     weight = units.weight
-    centre = [weight @ column / weight.sum() for column in units.columns]
+    centre = [_centre(weight, column) for column in units.columns]
     return PassPlan(
         variables=variables,
         n_domains=n_domains,
@@ -84,6 +84,13 @@ def plan_pass(
         poisson=design.poisson,
         lonely_psu=design.lonely_psu,
     )
+
+
+def _centre(weight: np.ndarray, column: np.ndarray) -> float:
+    """The weighted mean; of a constant exactly the constant, so that nothing is left of it."""
+    if column.min() == column.max():
+        return float(column[0])
+    return float(weight @ column / weight.sum())
 
 
 def _domain_means(units: UnitArrays, m: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_frame, numeric_column
+from pybridge._checks import key_column, listed, need_frame, need_range, numeric_column
 from pybridge._options import LONELY_PSU, choose
 from pybridge.errors import InputError
 from pybridge.tables.labels import encode
@@ -269,6 +269,7 @@ def _weights(
             expected="positive inverse inclusion probabilities",
             got=f"{listed(values[rows])} in rows {listed(rows)} (counted from 0)",
         )
+    need_range(values, weights, field="weights")
     return values
 
 

@@ -81,11 +81,9 @@ class Evaluation(Record):
 
     def _rows(self, fit: CandidateFit) -> pd.DataFrame:
         population = self.population
-        table: dict[str, Any] = {"candidate": fit.candidate.name}
-        table["domain"] = population.domains
-        table.update({level: population.groups[level] for level in population.taxonomy})
         error = np.sqrt(np.where(fit.mse >= 0, fit.mse, np.nan))
-        table.update(
+        key = {"candidate": fit.candidate.name, "domain": population.domains}
+        own: dict[str, Any] = dict(
             n_labelled=self.sample.whole.n[0].astype(np.int64),
             size=population.size,
             estimate=fit.estimate,
@@ -98,7 +96,11 @@ class Evaluation(Record):
             status=fit.status,
             selected=fit.candidate.name == self.selection.selected,
         )
-        return pd.DataFrame(table)
+        groups = {
+            f"taxonomy_{level}" if level in {*key, *own} else level: population.groups[level]
+            for level in population.taxonomy
+        }
+        return pd.DataFrame({**key, **groups, **own})
 
     def summary(self) -> str:
         """The page that a person reads first."""

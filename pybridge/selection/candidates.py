@@ -117,8 +117,9 @@ def candidate(
         variance s²/N_i of its own units. In domains of few units the intervals of the plain model
         are too narrow; see `pybridge.selection.finite`.
     function : callable, optional
-        ``f(sample, population) -> array (m,)`` in the order of ``population.domains``; ``sample``
-        has a column ``weight``. Called once a fold with that fold's re-weighted sample.
+        ``f(sample, population) -> array (m,)`` in the order of ``population.domains``, or a Series
+        labelled by domains; ``sample`` has a column ``weight``. Called on the whole sample, then
+        once a fold on the re-weighted sample without it.
 
     Raises
     ------

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import domain_statuses
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import CandidateFit, Replicates, failed_fit
+from pybridge.tables.labels import match
 from pybridge.tables.population import Population
 
 
@@ -61,11 +63,12 @@ def _one_call(
     weights: np.ndarray,
     keep: np.ndarray | None,
 ) -> np.ndarray:
-    table = design.frame.assign(weight=weights)
-    table = table if keep is None else table[keep]
+    # The function's own copy, whatever it does to it.
+    rows = design.frame if keep is None else design.frame[keep]
+    table = rows.assign(weight=weights if keep is None else weights[keep])
     assert candidate.function is not None
     try:
-        answer = np.asarray(candidate.function(table, population), dtype=np.float64)
+        answer = _in_order(candidate.function(table, population), population.domains)
     except Exception as error:  # whatever a user's function raises must not lose the others
         raise FunctionFailed(f"{type(error).__name__}: {error}") from error
     if answer.shape != (population.n_domains,):
@@ -74,3 +77,14 @@ def _one_call(
             "one number a domain in the order of population.domains"
         )
     return np.where(np.isfinite(answer), answer, np.nan)
+
+
+def _in_order(answer: object, domains: np.ndarray) -> np.ndarray:
+    """The answer as numbers; a Series that is labelled by domains is put into their order."""
+    if isinstance(answer, pd.Series) and not isinstance(answer.index, pd.RangeIndex):
+        place = match(answer.index.to_series(), domains)
+        if (place >= 0).all() and answer.index.is_unique:
+            ordered = np.full(len(domains), np.nan)
+            ordered[place] = answer.to_numpy(dtype=np.float64, na_value=np.nan)
+            return ordered
+    return np.asarray(answer, dtype=np.float64)

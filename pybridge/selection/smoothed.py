@@ -17,7 +17,7 @@ from pybridge.selection.candidates import Candidate
 from pybridge.selection.finite import finite_domains
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
 from pybridge.smoothing._area_fit import AreaProblem
-from pybridge.tables.area import check_counts
+from pybridge.tables.area import check_counts, check_variances
 from pybridge.tables.area_formula import area_covariates, parse_area_formula
 from pybridge.tables.population import Population
 
@@ -155,6 +155,8 @@ def fit_native(
 def _one_native(
     candidate: Candidate, problem: AreaProblem, replicates: Replicates, *, quantiles: bool
 ) -> Any:
+    seen = ~np.isnan(problem.estimate)
+    check_variances(problem.variance[seen], labels=replicates.population.domains[seen])
     arrays: dict[str, Any] = {
         "estimate": problem.estimate,
         "variance": problem.variance,

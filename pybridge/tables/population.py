@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, name_list, need_columns, need_frame, numeric_column
+from pybridge._checks import (
+    key_column,
+    listed,
+    name_list,
+    need_columns,
+    need_frame,
+    need_range,
+    numeric_column,
+)
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tables.formula import design_columns
@@ -162,7 +170,8 @@ def population(
                 expected="the column of the number of units a domain",
                 got=None,
             )
-        return _from_units(table, domain, name_list("auxiliary", auxiliary), formula, levels)
+        names = name_list("auxiliary", auxiliary)
+        return _in_range(_from_units(table, domain, names, formula, levels))
     if auxiliary is not None or formula is not None:
         raise InputError(
             "a table of totals has auxiliary_means, not auxiliary or formula",
@@ -172,7 +181,14 @@ def population(
             got=auxiliary or formula,
         )
     means = name_list("auxiliary_means", auxiliary_means)
-    return _from_totals(table, domain, size, means, levels)
+    return _in_range(_from_totals(table, domain, size, means, levels))
+
+
+def _in_range(found: Population) -> Population:
+    need_range(found.size, "size", field="size")
+    for name, means in zip(found.auxiliary, found.auxiliary_means.T):
+        need_range(means, name, field="auxiliary")
+    return found
 
 
 def _levels_above(levels: tuple[str, ...], domain: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, numeric_column
+from pybridge._checks import key_column, listed, need_range, numeric_column
 from pybridge.errors import InputError
 from pybridge.tables.formula import design_columns
 from pybridge.tables.labels import match_domains
@@ -62,6 +62,7 @@ def sample_columns(
             got=f"missing in rows {listed(np.flatnonzero(np.isnan(y)))} (counted from 0)",
             hint="The sample holds the labelled units only; the rest belongs to the population.",
         )
+    need_range(y, outcome, field="outcome")
     code = match_domains(
         key_column(sample, domain, field="domain"), population.domains, field="domain"
     )
@@ -76,7 +77,10 @@ def sample_columns(
             expected="at least as many units in a domain as were sampled from it",
             got=f"{population.domains[i]}: {count[i]} sampled of {population.size[i]:g}",
         )
-    return SampleColumns(code, y, _auxiliary(sample, population))
+    auxiliary = _auxiliary(sample, population)
+    for name, values in zip(population.auxiliary, auxiliary):
+        need_range(values, name, field="auxiliary")
+    return SampleColumns(code, y, auxiliary)
 
 
 def _auxiliary(sample: pd.DataFrame, population: Population) -> tuple[np.ndarray, ...]:
