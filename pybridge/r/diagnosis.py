@@ -162,6 +162,7 @@ def doctor() -> Doctor:
     except EngineUnavailable as error:
         if error.code != "r_missing" and error.code != "r_too_old":
             missing.append(error)
+    codes = [error.code for error in missing]
     return Doctor(
         pybridge=__version__,
         python=platform.python_version(),
@@ -169,7 +170,7 @@ def doctor() -> Doctor:
         r_home=None if installation is None else installation.home,
         r_source=None if installation is None else installation.source,
         ignored_r_home=None if installation is None else installation.ignored_home,
-        rpy2=rpy2_version(),
+        rpy2=None if "rpy2_missing" in codes else rpy2_version(),
         pair_fits=fits,
         libraries=libraries,
         packages=FrozenMapping(found),

@@ -85,7 +85,9 @@ def unavailable(name: str, why: str, installed: str, text: str) -> EngineUnavail
     """The error for a package that is missing, too old, or does not load."""
     least = minimum(name)
     wanted = f"{name} {least} or newer" if least != "0" else name
-    hint = f"Run: pybridge setup-r (or: {install_line(name)})."
+    line = install_line(name)
+    listed = any(item.name == name for item in packages())
+    hint = f"Run: pybridge setup-r (or: {line})." if listed else f"Run: {line}."
     if why == "missing":
         message, code, got = f"the R package {name} is not installed", "package_missing", "none"
     elif why == "old":

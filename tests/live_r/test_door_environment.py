@@ -1,9 +1,13 @@
 """Awkward surroundings: wrong R_HOME, no R, no rpy2, locales, library paths; a clean host."""
 
+import json
+import textwrap
+
 import pytest
 
 pytestmark = pytest.mark.r("sae")
 
+BLOCK_RPY2 = "import sys; sys.modules['rpy2'] = None\n"
 ASK = """
     from pybridge.errors import EngineUnavailable
     from pybridge.r import call
@@ -33,9 +37,7 @@ def test_no_r_on_the_path_but_a_right_r_home(run_python):
 
 
 def test_rpy2_that_the_host_cannot_import(run_python):
-    out = run_python(
-        "import sys; sys.modules['rpy2'] = None\n" + "\n".join(line[4:] for line in ASK.split("\n"))
-    ).stdout.split("\n")
+    out = run_python(BLOCK_RPY2 + textwrap.dedent(ASK)).stdout.split("\n")
     assert out[0] == "rpy2_missing 3"
     assert "pip install" in out[1]
 
@@ -188,12 +190,13 @@ def test_doctor_names_what_is_there_and_what_is_missing(run_python):
         from pybridge.r import doctor
         print(json.dumps(doctor().to_dict()))
         """
-    import json
-
     whole = json.loads(run_python(ask).stdout)
     assert whole["pair_fits"] and whole["packages"]["sae"] and whole["libraries"]
     without = json.loads(run_python(ask, PATH="/no/such/place", R_HOME=None).stdout)
     assert without["r_version"] is None and not without["pair_fits"]
     assert [item["code"] for item in without["missing"]] == ["r_missing"]
+    blocked = json.loads(run_python(BLOCK_RPY2 + textwrap.dedent(ask)).stdout)
+    assert blocked["rpy2"] is None and blocked["r_version"]
+    assert [item["code"] for item in blocked["missing"]] == ["rpy2_missing"]
     wrong = json.loads(run_python(ask, R_HOME="/wrong").stdout)
     assert wrong["ignored_r_home"] == "/wrong" and wrong["pair_fits"]
