@@ -3,6 +3,8 @@
 #
 #   sh .ci/golden.sh write           in place
 #   sh .ci/golden.sh check PYTHON    in a copy, then compares the copy with what is kept
+#
+# ONLY=survey.R in the environment runs, and compares, one script's answers.
 set -eu
 unset CDPATH
 cd "$(dirname "$0")/.."
@@ -11,6 +13,7 @@ run_scripts() {  # FOLDER
     for script in "$1"/*.R; do
         name=$(basename "$script")
         case $name in install.R | _*) continue ;; esac
+        [ -z "${ONLY:-}" ] || [ "$name" = "$ONLY" ] || continue
         echo "r_reference/$name"
         (cd "$1" && Rscript "$name" >"$log" 2>&1 </dev/null) || { cat "$log" >&2; exit 1; }
     done
@@ -27,7 +30,7 @@ check)
     cp r_reference/*.* "$folder/copy/"
     [ ! -d r_reference/golden/inputs ] || cp -r r_reference/golden/inputs "$folder/copy/golden/"
     run_scripts "$folder/copy"
-    "$2" .ci/golden_drift.py r_reference/golden "$folder/copy/golden"
+    "$2" .ci/golden_drift.py r_reference "$folder/copy" ${ONLY:-}
     ;;
-*) sed -n 2,6p "$0" && exit 2 ;;
+*) sed -n 2,8p "$0" && exit 2 ;;
 esac

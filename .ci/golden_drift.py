@@ -1,6 +1,8 @@
-"""Compare two folders of golden answers, cell by cell; exit 1 when a number drifted.
+"""Compare two copies of r_reference/golden, cell by cell; exit 1 when a number drifted.
 
-    python .ci/golden_drift.py KEPT NEW
+    python .ci/golden_drift.py KEPT NEW [SCRIPT]
+
+With a script's name only the files that MANIFEST says are its own.
 
 Numbers may differ by 1e-9 of the larger one (another BLAS gives other last digits), or by 1e-12
 where both are nearly 0; a column whose answer an optimiser finds may be given a wider tolerance
@@ -64,8 +66,18 @@ def drift(kept: Path, new: Path, name: str) -> list[str]:
     ]
 
 
-def main(kept: Path, new: Path) -> int:
-    names = sorted({str(p.relative_to(f)) for f in (kept, new) for p in f.rglob("*.csv")})
+def names_of(kept: Path, new: Path, script: str | None) -> list[str]:
+    """The answers to compare, relative to the two folders."""
+    if script is None:
+        return sorted(
+            {str(p.relative_to(f)) for f in (kept, new) for p in (f / "golden").rglob("*.csv")}
+        )
+    with (kept / "MANIFEST").open(newline="", encoding="utf-8") as file:
+        return sorted(row["file"] for row in csv.DictReader(file) if row["script"] == script)
+
+
+def main(kept: Path, new: Path, script: str | None = None) -> int:
+    names = names_of(kept, new, script)
     found = {name: drift(kept, new, name) for name in names}
     for lines in found.values():
         for line in lines[:5]:
@@ -78,4 +90,4 @@ def main(kept: Path, new: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:4]))
