@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.tables.area import AreaTable
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 _UNUSABLE = ("not_converged", "failed")
 
@@ -214,6 +217,19 @@ class FayHerriotFit(Record):
             "domains": plain(self.to_frame().to_dict("list")),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same fit by every engine that has its method, each beside the exact optimum.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, where they part, which is nearer to the
+            optimum, and which engines could not be asked.
+        """
+        from pybridge.crosscheck.area import crosscheck_area
+
+        return crosscheck_area(self)
 
     def r_script(self, path: str | PathLike[str] | None = None) -> str:
         """A complete R script, data included, that gives the same numbers under plain Rscript.

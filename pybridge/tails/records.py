@@ -28,7 +28,7 @@ from pybridge.tails.return_levels import INTERVALS, ReturnLevels, return_levels
 from pybridge.tails.transforms import Transform
 
 if TYPE_CHECKING:
-    from pybridge.tails.crosscheck import TailCrosscheck
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 PARAMETERS = ("scale", "shape")
 
@@ -231,9 +231,15 @@ class ParetoFit(Record):
         """Replicates of the estimates; see :func:`pybridge.tails.bootstrap`."""
         return bootstrap(self, kind=kind, replicates=replicates, seed=seed, level=level)
 
-    def crosscheck(self, *, engines: Sequence[str] = ("native", "evd", "ismev")) -> TailCrosscheck:
-        """The same excesses by every engine; see :func:`pybridge.tails.crosscheck`."""
-        from pybridge.tails.crosscheck import crosscheck_tail
+    def crosscheck(self, *, engines: Sequence[str] = ("native", "evd", "ismev")) -> FitCrosscheck:
+        """The same excesses by every engine: whether they agree, and which is nearer to the top.
+
+        Parameters
+        ----------
+        engines : sequence of str
+            An engine that is missing is named in the answer.
+        """
+        from pybridge.crosscheck.tail import crosscheck_tail
 
         return crosscheck_tail(self, engines=engines)
 

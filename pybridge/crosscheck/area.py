@@ -1,0 +1,252 @@
+"""A Fay-Herriot fit by every engine that has its method, beside the exact optimum."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pybridge.crosscheck.agreement import AgreementTable
+from pybridge.crosscheck.comparer import Answers, Pairing, compare_producers
+from pybridge.crosscheck.fits import EngineAnswer, FitCrosscheck
+from pybridge.crosscheck.tolerances import (
+    EMDI,
+    EMDI_RAW,
+    HBSAE,
+    SAE,
+    SAE_LOG_LIKELIHOOD,
+    SAE_SHORTFALL,
+    SAE_TIGHT,
+    Tolerance,
+    likelihood,
+    relative,
+)
+from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
+from pybridge.smoothing._area_fit import AreaFit
+from pybridge.smoothing._area_model import area_model_at, prepare
+from pybridge.smoothing._area_profile import score_and_slope
+from pybridge.smoothing._spec import FayHerriotSpec
+from pybridge.smoothing.fay_herriot import ADAPTERS, Adapter
+from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
+from pybridge.tables.area import AreaTable
+
+_CRITERIA = {"REML": "restricted_log_likelihood", "ML": "log_likelihood"}
+_ROOT = "closeness to the moment equation's root"
+_CASE = "this fit"
+_OWN = "log-likelihood"
+_ATTAINED = "maximum attained"
+
+
+def crosscheck_area(fit: FayHerriotFit) -> FitCrosscheck:
+    """Fit the table of ``fit`` again, by every engine with its method, in every mode.
+
+    The exact (native) optimum is the arbiter: each engine is compared with it, and the likelihood
+    at every engine's model variance is computed natively, so that they can be ranked.
+
+    Parameters
+    ----------
+    fit : FayHerriotFit
+
+    Returns
+    -------
+    FitCrosscheck
+        An engine that is missing, or refuses the table, is in ``unavailable``; nothing is raised
+        for it.
+    """
+    found: dict[str, AreaFit] = {}
+    unavailable: dict[str, str] = {}
+    for adapter in _adapters(fit.spec.method):
+        for mode in adapter.modes:
+            spec = _spec(fit.spec, adapter, mode)
+            producer = name_of(adapter, mode)
+            answer = _ask(adapter, fit.area, spec)
+            if isinstance(answer, AreaFit):
+                found[producer] = answer
+            else:
+                # A missing engine is missing in every mode: it is named once.
+                missing = isinstance(answer, EngineUnavailable)
+                unavailable[adapter.engine if missing else producer] = _why(answer)
+                if missing:
+                    break
+    return _record(fit, found, unavailable)
+
+
+def name_of(adapter: Adapter, mode: str) -> str:
+    """Engine and mode; the native engine has one mode only."""
+    return adapter.engine if len(adapter.modes) == 1 else f"{adapter.engine} {mode}"
+
+
+def _adapters(method: str) -> list[Adapter]:
+    """Every adapter with this method, the native one first."""
+    able = [a for a in ADAPTERS if method.lower() in map(str.lower, a.methods)]
+    return sorted(able, key=lambda a: a.engine != "native")
+
+
+def _spec(spec: FayHerriotSpec, adapter: Adapter, mode: str) -> FayHerriotSpec:
+    """The same request to another engine; options only where they are that engine's own."""
+    module = importlib.import_module(adapter.module)
+    given = dict(spec.options) if spec.engine == adapter.engine else {}
+    own = next(word for word in adapter.methods if word.lower() == spec.method.lower())
+    return FayHerriotSpec(
+        engine=adapter.engine,
+        method=own,
+        mode=mode,
+        level=spec.level,
+        seed=spec.seed,
+        options=module.complete_options(given),
+    )
+
+
+def _ask(adapter: Adapter, area: AreaTable, spec: FayHerriotSpec) -> AreaFit | Exception:
+    module = importlib.import_module(adapter.module)
+    try:
+        with warnings.catch_warnings():
+            # What R says is kept in the answer's conditions.
+            warnings.simplefilter("ignore", EngineWarning)
+            found: AreaFit = module.fit(area, spec)
+            return found
+    except (InputError, EngineUnavailable, EngineError) as error:
+        return error
+
+
+def _why(error: Any) -> str:
+    text = error.message if error.got is None else f"{error.message} ({error.got})"
+    return f"{text}. {error.hint}" if error.hint else text
+
+
+def _record(
+    fit: FayHerriotFit, found: Mapping[str, AreaFit], unavailable: Mapping[str, str]
+) -> FitCrosscheck:
+    method = fit.spec.method.upper()
+    criterion = _ROOT if method == "FH" else _CRITERIA.get(method, "").replace("g_l", "g-l")
+    answers, heights = [], {}
+    for producer, answer in found.items():
+        heights[producer] = _criterion(answer, fit.area, method)
+        answers.append(
+            EngineAnswer(
+                producer=producer,
+                status=answer.status,
+                numbers={
+                    "model_variance": answer.model_variance,
+                    "log_likelihood": answer.log_likelihood,
+                },
+                criterion=heights[producer],
+                conditions=answer.conditions,
+            )
+        )
+    return FitCrosscheck(
+        subject=f"Fay-Herriot model {fit.area.formula}, method {fit.spec.method}, "
+        f"{len(fit.area.domains)} domains",
+        answers=tuple(answers),
+        table=_table(fit.area, found, heights, method),
+        criterion_name=criterion.replace("_", " "),
+        unavailable=unavailable,
+    )
+
+
+def _criterion(answer: AreaFit, area: AreaTable, method: str) -> float:
+    """What the method maximises, at the answer's model variance; for FH minus |its equation|."""
+    found = answer.model_variance
+    if method not in (*_CRITERIA, "FH") or not found >= 0:
+        return math.nan
+    arrays: dict[str, Any] = {
+        "estimate": area.estimate,
+        "variance": area.variance,
+        "covariates": area.covariates,
+    }
+    if method == "FH":
+        scaled = prepare(**arrays)
+        value, _ = score_and_slope(scaled.problem, found / scaled.unit**2, "FH")
+        # The equation falls in σ²: where it is negative at 0, 0 is the estimate.
+        return 0.0 if found == 0 and value <= 0 else -abs(value)
+    return float(getattr(area_model_at(found, method=method, **arrays), _CRITERIA[method]))
+
+
+def _table(
+    area: AreaTable, found: Mapping[str, AreaFit], heights: Mapping[str, float], method: str
+) -> AgreementTable:
+    answers = []
+    for producer, answer in found.items():
+        values = quantities(answer)
+        if method == "BAYES":
+            # Which summary of σ² an engine reports is its own affair: median here, mean there.
+            values = {n: v for n, v in values.items() if n not in ("model variance", _OWN)}
+        elif method in _CRITERIA and not np.isnan(heights[producer]):
+            values[_ATTAINED] = np.array(heights[producer])
+        if not np.isfinite(answer.model_variance):
+            answers.append(Answers(producer, {}, {_CASE: f"{producer} is {answer.status}"}))
+        else:
+            answers.append(Answers(producer, {(_CASE, n): v for n, v in values.items()}))
+    arbiter = found.get("native")
+    pairs = [
+        Pairing(name, "native", tolerances_of(name))
+        for name in found
+        if name.split()[0] != "native"
+    ]
+    if arbiter is None:
+        return compare_producers([], [])
+    units = {(_CASE, name): value for name, value in units_of(arbiter, area).items()}
+    keys = {_CASE: [str(label) for label in area.domains]}
+    return compare_producers(answers, pairs, units=units, keys=keys)
+
+
+def quantities(answer: AreaFit) -> dict[str, Any]:
+    """The numbers of a fit that engines are compared by, by name."""
+    return {
+        "model variance": np.array(answer.model_variance),
+        "coefficients": answer.coefficients,
+        "estimate": answer.estimate,
+        "mse": answer.mse,
+        _OWN: np.array(answer.log_likelihood),
+    }
+
+
+def units_of(exact: AreaFit, area: AreaTable) -> dict[str, Any]:
+    """Standard errors of these quantities, at the exact answer.
+
+    Where an MSE is not positive, the direct estimate's variance takes its place.
+    """
+    square = np.where(exact.mse > 0, exact.mse, area.variance)
+    return {
+        "model variance": variance_error(exact.model_variance, area.variance[area.sampled]),
+        "coefficients": np.sqrt(exact.coefficient_covariance.diagonal()),
+        "estimate": np.sqrt(square),
+        "mse": np.where(square > 0, square, 1.0),
+    }
+
+
+def variance_error(model_variance: float, variance: np.ndarray) -> float:
+    """Asymptotic standard error of σ² by likelihood, √(2/Σ(σ² + d)⁻²) (d of shape (m,))."""
+    total = model_variance + variance
+    total = total[total > 0]
+    return float(np.sqrt(2.0 / np.sum(total**-2.0)))
+
+
+def _like(parameters: Tolerance, own: Tolerance, shortfall: Tolerance) -> dict[str, Tolerance]:
+    return {
+        "model variance": parameters,
+        "coefficients": parameters,
+        "estimate": parameters,
+        "mse": relative(parameters),
+        _OWN: own,
+        _ATTAINED: shortfall,
+    }
+
+
+SAE_AREA = _like(SAE, SAE_LOG_LIKELIHOOD, SAE_SHORTFALL)
+SAE_AREA_TIGHT = _like(SAE_TIGHT, likelihood(SAE_TIGHT, 1e-7), likelihood(SAE_TIGHT, 1e-8))
+EMDI_AREA = _like(EMDI, likelihood(EMDI, 1e-2), likelihood(EMDI, 1e-4))
+EMDI_AREA_RAW = _like(EMDI_RAW, likelihood(EMDI_RAW, 1.0), likelihood(EMDI_RAW, 1e-2))
+HBSAE_AREA = _like(HBSAE, likelihood(HBSAE, math.inf), likelihood(HBSAE, math.inf))
+
+
+def tolerances_of(producer: str) -> dict[str, Tolerance]:
+    """By engine and quantity; ``producer`` begins with the engine's name."""
+    engine, _, mode = producer.partition(" ")
+    if engine == "emdi":
+        return EMDI_AREA_RAW if mode == "raw" else EMDI_AREA
+    return {"sae": SAE_AREA, "hbsae": HBSAE_AREA}[engine]
