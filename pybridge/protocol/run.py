@@ -143,6 +143,7 @@ def _pair(plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool)
     kind = "paired resampling" if paired else "resampling"
     label = f"difference of shapes, {a.model} - {b.model}"
     passes = _scan_passes(plan, a, b, outcomes)
+    estimate = a.fit.shape - b.fit.shape if a.fit.usable and b.fit.usable else math.nan
     return PairVerdict(
         scorer=scorer,
         model_a=a.model,
@@ -153,7 +154,7 @@ def _pair(plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool)
         paired=paired,
         shape_a=a.fit.shape,
         shape_b=b.fit.shape,
-        difference=Interval(label, a.fit.shape - b.fit.shape, low, high, plan.level, kind),
+        difference=Interval(label, estimate, low, high, plan.level, kind),
         scan_passes=passes,
         fishing=_fishing(plan, outcomes, passes),
     )
@@ -161,8 +162,8 @@ def _pair(plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool)
 
 def _scan_passes(
     plan: Protocol, a: ModelTail, b: ModelTail, outcomes: Sequence[GateOutcome]
-) -> tuple[tuple[float, bool], ...]:
-    """Whether the pair would pass everything but G5 with each quantile of the scan."""
+) -> tuple[tuple[float, str], ...]:
+    """What the pair would get, but for G5, with each quantile of the scan."""
     equivalent = outcomes[0].passed and outcomes[1].passed
     names = (a.model, b.model)
     out = []
@@ -170,26 +171,28 @@ def _scan_passes(
         fits = (a.scan[k], b.scan[k])
         p_values = (a.scan_p_values[k], b.scan_p_values[k])
         shapes = (a.scan_shapes[k], b.scan_shapes[k])
+        enough = sample_size(plan, names, fits).passed
         others = (
-            sample_size(plan, names, fits),
             fit_gate(names, fits, p_values, plan.fit_alpha),
             intervals_apart(names, shapes, plan.level),
             above_floor(fits, plan.floor),
         )
-        out.append((q, equivalent and all(one.passed for one in others)))
+        met = equivalent and all(one.passed for one in others)
+        out.append((q, ("pass" if met else "fail") if enough else "too few"))
     return tuple(out)
 
 
 def _fishing(
-    plan: Protocol, outcomes: Sequence[GateOutcome], passes: Sequence[tuple[float, bool]]
+    plan: Protocol, outcomes: Sequence[GateOutcome], passes: Sequence[tuple[float, str]]
 ) -> str:
-    """The warning, where a pass depends on the threshold."""
-    at = [q for q, passed in passes if passed]
+    """The warning, where a pass depends on the threshold; those with too few scores say nothing."""
+    judged = [q for q, word in passes if word != "too few"]
+    at = [q for q, word in passes if word == "pass"]
     failed = [one.gate for one in outcomes if not one.passed]
-    if len(at) == 1 and len(passes) > 1:
+    if len(at) == 1 and len(judged) > 1:
         return (
-            f"threshold fishing: of {len(passes)} thresholds in the scan only {at[0]:g} passes "
-            "everything but G5"
+            f"threshold fishing: of {len(judged)} thresholds with enough exceedances only "
+            f"{at[0]:g} passes everything but G5"
         )
     if failed == ["G5"]:
         return (

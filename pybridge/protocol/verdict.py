@@ -37,8 +37,9 @@ class PairVerdict(Record):
     difference : Interval
         Of the shapes, A minus B, by the same resamples: paired where these are. Shown beside P1,
         whose two intervals do not change with pairing.
-    scan_passes : tuple of (float, bool)
-        For every quantile of the scan whether the pair would pass everything but G5 there.
+    scan_passes : tuple of (float, str)
+        For every quantile of the scan "pass" or "fail", everything but G5 taken together there,
+        or "too few" exceedances to say.
     fishing : str
         A warning where the scan finds a pass that does not hold, else "".
     """
@@ -53,7 +54,7 @@ class PairVerdict(Record):
     shape_a: float
     shape_b: float
     difference: Interval
-    scan_passes: tuple[tuple[float, bool], ...]
+    scan_passes: tuple[tuple[float, str], ...]
     fishing: str
 
     def outcome(self, gate: str) -> GateOutcome:

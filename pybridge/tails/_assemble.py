@@ -129,7 +129,7 @@ def _findings(
             f"{n or 'no'} exceedances are fewer than the {FEWEST} that two parameters need"
         )
     elif status == "infeasible":
-        found.append("the likelihood has no maximum at shapes above -1: there is no estimate")
+        found.append("the likelihood is largest at the boundary, shape -1: there is no estimate")
     elif status == "nonregular":
         found.append("no standard errors: the usual asymptotics fail at shapes of at most -1/2")
     elif status == "not_converged":

@@ -224,7 +224,7 @@ def test_a_pass_at_a_single_threshold_is_named_as_fishing() -> None:
     scores = table(a=sample(0.0, 4000, 3), b=sample(0.6, 4000, 4, scale=0.6))
     one = run(scores, tail_margin=50.0, mean_margin=1.0, **words).pairs[0]
     assert one.verdict == "KILL" and one.first_failure == "G5"
-    assert dict(one.scan_passes)[0.95] and "threshold fishing" in one.fishing
+    assert dict(one.scan_passes)[0.95] == "pass" and "threshold fishing" in one.fishing
     assert "WARNING" in one.summary()
     assert run(BASE).pairs[0].fishing == ""
 

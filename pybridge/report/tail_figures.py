@@ -1,0 +1,276 @@
+"""Figures of tails and verdicts: each takes a record and optional axes, and returns the axes.
+
+matplotlib is loaded by the first call only, and no global setting of it is changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from pybridge.report.figures import _figure
+from pybridge.tails._distribution import from_exponential, to_exponential
+from pybridge.tails._status import USABLE
+
+if TYPE_CHECKING:
+    from pybridge.protocol.verdict import PairVerdict, Verdict
+    from pybridge.tails.mean_residual_life import MeanResidualLife
+    from pybridge.tails.records import ParetoFit
+    from pybridge.tails.scan import TailScan
+
+INK = "#333333"
+COLOURS = ("#1f5fa8", "#c8732b", "#3b8a4e", "#8a3b7d", "#6b6b6b", "#b0a020")
+BAND = "#cfdced"
+VERDICT_COLOURS = {"pass": "#bfe0c5", "fail": "#efb8ad", "not computed": "#dddddd"}
+VERDICT_WORDS = {"pass": "pass", "fail": "fail", "not computed": "not computed"}
+
+
+def _axes(axes: Any, width: float = 5.5, height: float = 4.2) -> Any:
+    return _figure(width, height).subplots() if axes is None else axes
+
+
+def _plain(axes: Any) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _order_bands(n: int, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Plotting positions and pointwise bands of uniform order statistics, (n,) each."""
+    i = np.arange(1.0, n + 1.0)
+    low = betaincinv(i, n - i + 1.0, 0.5 - 0.5 * level)
+    high = betaincinv(i, n - i + 1.0, 0.5 + 0.5 * level)
+    return i / (n + 1.0), low, high
+
+
+def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
+    """QQ plot: excesses against the fit's quantiles, with the pointwise band of a true fit."""
+    ax = _axes(ax)
+    x = np.sort(fit.excesses)
+    p, low, high = _order_bands(x.size, fit.level)
+    expected, lower, upper = (
+        from_exponential(exponentials=-np.log1p(-q), shape=fit.shape, scale=fit.scale)
+        for q in (p, low, high)
+    )
+    ax.fill_between(expected, lower, upper, color=BAND, linewidth=0, label=f"{fit.level:.0%} band")
+    ax.plot([0, expected[-1]], [0, expected[-1]], color=INK, linewidth=1)
+    ax.plot(expected, x, "o", color=COLOURS[0], markersize=3, label="excesses")
+    ax.set_xlabel("quantile of the fit")
+    ax.set_ylabel("excess over the threshold")
+    ax.set_title(f"QQ, shape {fit.shape:.3f}, {fit.n_exceedances} exceedances", fontsize=10)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    _plain(ax)
+    return ax
+
+
+def probability_figure(fit: ParetoFit, ax: Any = None) -> Any:
+    """PP plot: the fit's probabilities at the excesses, with the pointwise band of a true fit."""
+    ax = _axes(ax)
+    x = np.sort(fit.excesses)
+    p, low, high = _order_bands(x.size, fit.level)
+    fitted = -np.expm1(-to_exponential(excesses=x, shape=fit.shape, scale=fit.scale))
+    ax.fill_between(p, low, high, color=BAND, linewidth=0, label=f"{fit.level:.0%} band")
+    ax.plot([0, 1], [0, 1], color=INK, linewidth=1)
+    ax.plot(p, fitted, "o", color=COLOURS[0], markersize=3, label="excesses")
+    ax.set_xlabel("share of the excesses below")
+    ax.set_ylabel("probability by the fit")
+    ax.set_title("PP", fontsize=10)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    _plain(ax)
+    return ax
+
+
+def return_level_figure(
+    fit: ParetoFit,
+    ax: Any = None,
+    *,
+    observations_per_period: float = 1.0,
+    longest: float | None = None,
+) -> Any:
+    """Return levels with delta intervals, and the scores above the threshold at their periods.
+
+    Parameters
+    ----------
+    observations_per_period : float
+        1 for periods in scores.
+    longest : float, optional
+        Default: ten times the sample.
+    """
+    ax = _axes(ax)
+    per = observations_per_period
+    shortest = 1.0 / (fit.exceedance_rate * per)
+    last = 10.0 * fit.n_scores / per if longest is None else longest
+    periods = np.geomspace(shortest * (1 + 1e-9), max(last, 2 * shortest), 80)
+    levels = fit.return_level(periods, observations_per_period=per)
+    ax.fill_between(
+        periods,
+        levels.lower,
+        levels.upper,
+        color=BAND,
+        linewidth=0,
+        label=f"{fit.level:.0%} interval",
+    )
+    ax.plot(periods, levels.estimate, color=COLOURS[0], linewidth=1.5, label="fit")
+    n = fit.n_exceedances
+    observed = (fit.n_scores + 1.0) / np.arange(n, 0, -1.0) / per
+    ax.plot(
+        observed,
+        fit.threshold + np.sort(fit.excesses),
+        "o",
+        color=INK,
+        markersize=3,
+        label="scores",
+    )
+    ax.set_xscale("log")
+    ax.set_xlabel("return period" + (", in scores" if per == 1.0 else ""))
+    ax.set_ylabel("level")
+    ax.set_title("Return levels", fontsize=10)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    _plain(ax)
+    return ax
+
+
+def mean_residual_life_figure(life: MeanResidualLife, ax: Any = None) -> Any:
+    """Mean excess against the threshold; straight where a generalised Pareto tail has begun."""
+    ax = _axes(ax)
+    ax.fill_between(
+        life.threshold,
+        life.lower,
+        life.upper,
+        color=BAND,
+        linewidth=0,
+        label=f"{life.level:.0%} interval",
+    )
+    ax.plot(life.threshold, life.mean_excess, color=COLOURS[0], linewidth=1.5, label="mean excess")
+    ax.set_xlabel("threshold")
+    ax.set_ylabel("mean excess")
+    ax.set_title("Mean residual life", fontsize=10)
+    ax.legend(frameon=False, fontsize=8)
+    _plain(ax)
+    return ax
+
+
+def stability_figure(
+    scan: TailScan,
+    ax: Any = None,
+    *,
+    window: tuple[float, float] | None = None,
+    registered: float | None = None,
+) -> Any:
+    """The shape of every model over the thresholds, with intervals.
+
+    Parameters
+    ----------
+    window : (float, float), optional
+        The robustness range of G5, shaded.
+    registered : float, optional
+        The registered quantile, as a line.
+    """
+    ax = _axes(ax, 6.5, 4.2)
+    if window is not None:
+        ax.axvspan(*window, color="#f3ead7", linewidth=0, label="window of G5")
+    if registered is not None:
+        ax.axvline(registered, color=INK, linewidth=0.8, linestyle=":", label="registered")
+    models = scan.models
+    steps = np.diff(np.unique(scan.quantile))
+    shift = min(0.12 * float(steps.min()), 0.0006) if steps.size else 0.0005
+    usable = np.isin(scan.status.astype(str), USABLE)
+    for k, name in enumerate(models):
+        colour = COLOURS[k % len(COLOURS)]
+        place = scan.quantile + shift * (k - (len(models) - 1) / 2)
+        good, bad = (scan.model == name) & usable, (scan.model == name) & ~usable
+        known = good & np.isfinite(scan.lower) & np.isfinite(scan.upper)
+        ax.vlines(place[known], scan.lower[known], scan.upper[known], color=colour, linewidth=1)
+        ax.plot(place[good], scan.shape[good], "o-", color=colour, markersize=4, linewidth=1)
+        bad = bad & np.isfinite(scan.shape)
+        ax.plot(place[bad], scan.shape[bad], "x", color=colour, markersize=5)
+        mark = "o-" if good.any() else "x"
+        ax.plot([], [], mark, color=colour, markersize=4, linewidth=1, label=name)
+    if not usable.all():
+        ax.plot([], [], "x", color=INK, markersize=5, label="no fit")
+    ax.set_xlabel("threshold: quantile of the scores")
+    ax.set_ylabel("shape")
+    ax.set_title(f"Stability of the shape, {scan.interval} intervals", fontsize=10)
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    _plain(ax)
+    return ax
+
+
+def family_figure(verdict: Verdict, ax: Any = None) -> Any:
+    """The family as a table: a row a pair, a column a gate, coloured by what each found."""
+    from pybridge.protocol.outcomes import GATES, NAMES
+
+    pairs = verdict.pairs
+    ax = _axes(ax, 10.0, 1.6 + 0.42 * len(pairs))
+    for row, pair in enumerate(pairs):
+        for column, gate in enumerate(GATES):
+            _cell(ax, column, row, pair, gate)
+        text = pair.verdict if not pair.first_failure else f"{pair.verdict} ({pair.first_failure})"
+        ax.text(
+            len(GATES) + 0.1,
+            row,
+            text,
+            va="center",
+            ha="left",
+            fontsize=9,
+            weight="bold",
+            color=INK,
+        )
+    labels = [f"{one.model_a} – {one.model_b}" for one in pairs]
+    if len({one.scorer for one in pairs}) > 1:
+        labels = [f"{one.scorer}: {text}" for one, text in zip(pairs, labels)]
+    ax.set_yticks(range(len(pairs)), labels=labels, fontsize=9)
+    names = [f"{gate}\n{NAMES[gate].replace(' ', chr(10), 1)}" for gate in GATES]
+    ax.set_xticks(range(len(GATES)), labels=names, fontsize=8)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.set_xlim(-0.5, len(GATES) + 1.2)
+    ax.set_ylim(len(pairs) - 0.5, -0.5)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    mark = (
+        "EXPLORATORY RUN, not registered"
+        if verdict.exploratory
+        else (f"registered {verdict.registered_at}, SHA-256 {verdict.protocol_sha256[:12]}…")
+    )
+    ax.set_xlabel(mark, fontsize=8, color="#b03020" if verdict.exploratory else INK)
+    return ax
+
+
+def _cell(ax: Any, column: int, row: int, pair: PairVerdict, gate: str) -> None:
+    found = pair.outcome(gate)
+    ax.add_patch(_rectangle(column, row, VERDICT_COLOURS[found.verdict]))
+    ax.text(
+        column, row, VERDICT_WORDS[found.verdict], va="center", ha="center", fontsize=8, color=INK
+    )
+
+
+def _rectangle(column: int, row: int, colour: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((column - 0.47, row - 0.42), 0.94, 0.84, facecolor=colour, linewidth=0)
+
+
+def diagnostic_figure(fit: ParetoFit, axes: Any = None) -> Any:
+    """QQ, PP and return levels of one fit side by side; returns the three axes."""
+    axes = _figure(13.0, 4.2).subplots(1, 3) if axes is None else axes
+    quantile_figure(fit, axes[0])
+    probability_figure(fit, axes[1])
+    return_level_figure(fit, axes[2])
+    return axes
+
+
+def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
+    """The family's table over the scan of one scorer; returns both axes."""
+    name = scorer or next(iter(verdict.scans))
+    rows = len(verdict.pairs)
+    figure = _figure(10.0, 6.0 + 0.42 * rows)
+    upper, lower = figure.subplots(2, 1, gridspec_kw={"height_ratios": [1.6 + 0.42 * rows, 4.4]})
+    family_figure(verdict, upper)
+    tail, gate = verdict.protocol["tail"], verdict.protocol["G5"]
+    own = dict(verdict.protocol["scorer"].get(name, {}))
+    q = own.get("tail.quantile", tail["quantile"])
+    window = (q - gate["half_width"], q + gate["half_width"])
+    stability_figure(verdict.scans[name], lower, window=window, registered=q)
+    return [upper, lower]

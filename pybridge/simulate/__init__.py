@@ -1,0 +1,1 @@
+"""Simulated populations and scores, for trying estimators and claims on known truths."""
