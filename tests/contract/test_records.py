@@ -55,7 +55,7 @@ def badly_declared(root: Path) -> list[str]:
     found = []
     for name, node in classes:
         words = dataclass_words(node)
-        if node.name in records:
+        if node.name == "Record" or base_names(node) & records:
             wanted = {"frozen": True, "eq": False, "repr": False}
             if words is None or any(words.get(key) != value for key, value in wanted.items()):
                 found.append(f"{name} wants @dataclass(frozen=True, eq=False, repr=False)")
