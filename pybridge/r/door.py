@@ -203,6 +203,9 @@ def _send_all(requests: list[list[Buffer]], shim: str, limit: float | None) -> l
         ]
         try:
             return [future.result() for future in futures]
+        except Exception:
+            # The others end by themselves, at the same time limit at the latest.
+            raise
         except BaseException:
             shutdown()
             raise

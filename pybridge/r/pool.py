@@ -27,13 +27,14 @@ class Pool:
     @contextlib.contextmanager
     def lend(self, *, at_least: int = 1) -> Iterator[Worker]:
         """A worker that no other thread uses; a new one where the last has ended."""
-        with self.turn:
-            self.limit = max(self.limit, at_least)
-            while self.lent >= self.limit:
-                self.turn.wait()
-            self.lent += 1
-            worker = self.idle.pop() if self.idle else None
+        worker, mine = None, False
         try:
+            with self.turn:
+                self.limit = max(self.limit, at_least)
+                while self.lent >= self.limit:
+                    self.turn.wait()
+                self.lent, mine = self.lent + 1, True
+                worker = self.idle.pop() if self.idle else None
             if worker is None or not worker.alive:
                 if worker is not None:
                     self._drop(worker)
@@ -42,7 +43,7 @@ class Pool:
             yield worker
         finally:
             with self.turn:
-                self.lent -= 1
+                self.lent -= mine
                 if worker is not None:
                     if worker.alive:
                         self.idle.append(worker)
