@@ -89,3 +89,83 @@ sae_fh_outside <- function(X, vardir, outside, beta, A, method) {
     mse_outside = A + rowSums((outside %*% Q) * outside) - bias
   )
 }
+
+# The functions of sae under their own names. Every input of one of them holds
+#   formula, functions  the model as text in R's words, and the functions it may call
+#   data                the columns, a named list; the other arguments name their columns
+#   options             the remaining arguments, a named list
+#   seed                for what is drawn at random, or NULL
+#   file, labels        where to keep the object that R returned, and what its rows are, or NULL
+# and comes back as R's own numbers under R's own names.
+
+sae_formula <- function(inputs) shared_formula(inputs$formula, shared_columns(inputs$data), inputs$functions)
+
+# The two sides of a formula, before anything is fitted.
+sae_design <- function(inputs) {
+  formula <- sae_formula(inputs)
+  frame <- stats::model.frame(formula, na.action = stats::na.pass)
+  X <- stats::model.matrix(formula, frame)
+  y <- stats::model.response(frame)
+  list(y = as.numeric(y), X = unname(X[, , drop = FALSE]), terms = colnames(X))
+}
+
+sae_eblupFH <- function(inputs) {
+  formula <- sae_formula(inputs)
+  vardir <- inputs$data[[inputs$vardir]]
+  o <- inputs$options
+  shared_seed(inputs$seed)
+  fit <- sae::eblupFH(formula, vardir, o$method, o$MAXITER, o$PRECISION, o$B)
+  shared_keep(fit, inputs$file, inputs$labels)
+  sae_area_reply(formula, fit)
+}
+
+sae_mseFH <- function(inputs) {
+  formula <- sae_formula(inputs)
+  vardir <- inputs$data[[inputs$vardir]]
+  o <- inputs$options
+  shared_seed(inputs$seed)
+  fit <- sae::mseFH(formula, vardir, o$method, o$MAXITER, o$PRECISION, o$B)
+  shared_keep(fit, inputs$file, inputs$labels)
+  sae_area_reply(formula, fit$est, fit$mse)
+}
+
+# Where the moment equation has its solution at 0 and the iteration does not get there.
+sae_mseFH_at_zero <- function(inputs) {
+  formula <- sae_formula(inputs)
+  vardir <- inputs$data[[inputs$vardir]]
+  X <- unname(stats::model.matrix(formula))
+  y <- stats::model.response(stats::model.frame(formula))
+  if (!sae_fh_zero_is_root(y, X, vardir)) return(list())
+  sae_fh_at_zero(y, X, vardir)
+}
+
+# What sae's area-level functions return, without what is not there when they do not converge.
+sae_area_reply <- function(formula, est, mse = NULL) {
+  fit <- est$fit
+  out <- list(convergence = fit$convergence, iterations = as.numeric(fit$iterations))
+  if (is.data.frame(fit$estcoef)) {
+    out <- c(out, list(
+      eblup = as.vector(est$eblup), terms = colnames(stats::model.matrix(formula)),
+      beta = fit$estcoef$beta, std_error = fit$estcoef$std.error, t_value = fit$estcoef$tvalue,
+      p_value = fit$estcoef$pvalue, goodness = as.numeric(fit$goodness),
+      goodness_names = names(fit$goodness)
+    ))
+    if (!is.null(fit$refvar)) out$refvar <- as.numeric(fit$refvar)
+    if (!is.null(fit$spatialcorr)) out$spatialcorr <- as.numeric(fit$spatialcorr)
+  }
+  if (is.data.frame(fit$estvarcomp)) {
+    out$components <- rownames(fit$estvarcomp)
+    out$component_estimate <- fit$estvarcomp$estimate
+    out$component_std_error <- fit$estvarcomp$std.error
+  }
+  if (is.matrix(fit$estvarcomp_iterations)) {
+    out$component_iterations <- unname(fit$estvarcomp_iterations)
+  }
+  if (is.data.frame(mse)) {
+    out$mse <- mse$mse
+    out$msebc <- mse$msebc
+  } else if (is.numeric(mse)) {
+    out$mse <- as.vector(mse)
+  }
+  out
+}

@@ -1,0 +1,220 @@
+"""What is asked of a function of R's sae: checked options, a seed, a time limit, and the asking."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybridge._options import MODES, check_level, choose, real_number, whole_number
+from pybridge._record import Record
+from pybridge.errors import EngineError, InputError
+from pybridge.r import Reply, call_many
+
+# A bootstrap draws a replicate again where its fit does not converge, without end.
+BOOTSTRAP_SECONDS = 600.0
+_MOST_SECONDS = 900.0
+_MOST_BYTES = 4e9
+_MOST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SaeRequest(Record):
+    """The request, without the data.
+
+    Attributes
+    ----------
+    function : str
+        R's name of it, without ``sae::``.
+    arguments : mapping
+        R's own arguments under R's own names; columns and tables by name.
+    mode : str
+        ``"guarded"`` or ``"raw"``.
+    level : float
+        Confidence level of the intervals.
+    seed : int or None
+        None where nothing is drawn.
+    time_limit : float or None
+        Seconds for R.
+    """
+
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = "guarded"
+    level: float = 0.95
+    seed: int | None = None
+    time_limit: float | None = None
+
+    @property
+    def raw(self) -> bool:
+        """Whether R's answer stands as it is."""
+        return self.mode == "raw"
+
+    def summary(self) -> str:
+        """One line, as R would write the call."""
+        words = ", ".join(f"{name} = {value}" for name, value in self.arguments.items())
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"sae::{self.function}({words}); mode {self.mode}{seed}"
+
+
+def request(
+    function: str,
+    arguments: Mapping[str, Any],
+    *,
+    mode: str,
+    level: float,
+    seed: int | None,
+    time_limit: float | None,
+    random: bool = False,
+) -> SaeRequest:
+    """A checked request.
+
+    Parameters
+    ----------
+    random : bool
+        Whether R draws numbers. Then there is always a seed (a fresh one, kept in the record,
+        where none is given) and always a time limit.
+    """
+    choose("mode", mode, MODES)
+    if time_limit is not None:
+        time_limit = real_number("time_limit", time_limit)
+    elif random:
+        time_limit = BOOTSTRAP_SECONDS
+    if seed is not None:
+        seed = whole_number("seed", seed, least=0, most=_MOST_SEED)
+    if random and seed is None:
+        seed = secrets.randbelow(_MOST_SEED)
+    return SaeRequest(
+        function=function,
+        arguments=dict(arguments),
+        mode=mode,
+        level=check_level(level),
+        seed=seed if random else None,
+        time_limit=time_limit,
+    )
+
+
+def precision(value: Any) -> float:
+    """sae's relative change at which it stops."""
+    number = real_number("PRECISION", value)
+    if number <= 0:
+        raise InputError(
+            "PRECISION must be positive",
+            code="bad_precision",
+            field="PRECISION",
+            expected="a relative change, for example 1e-4",
+            got=value,
+        )
+    return number
+
+
+def iterations(value: Any) -> int:
+    """sae's MAXITER."""
+    return whole_number("MAXITER", value, least=0)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False and nothing else."""
+    if not isinstance(value, bool):
+        raise InputError(
+            f"{name} must be True or False",
+            code="not_a_flag",
+            field=name,
+            expected="True | False",
+            got=value,
+        )
+    return value
+
+
+def refuse_cost(asked: SaeRequest, *, rows: int, seconds: float, matrices: int, hint: str) -> None:
+    """InputError where R would need more time than is allowed, or more memory than there may be.
+
+    Parameters
+    ----------
+    rows : int
+        m, of matrices of m × m doubles.
+    seconds : float
+        The estimate, measured with R's reference BLAS.
+    matrices : int
+        How many such matrices sae holds.
+    hint : str
+        The engines that can.
+    """
+    allowed = _MOST_SECONDS if asked.time_limit is None else asked.time_limit
+    size = matrices * 8.0 * rows * rows
+    if seconds <= max(allowed, 10.0) and size <= _MOST_BYTES:
+        return
+    raise InputError(
+        f"sae::{asked.function} would take about {_readable(seconds)} and {size / 1e9:.1g} GB",
+        code="too_large",
+        field="data",
+        expected=f"at most {_readable(allowed)} and {_MOST_BYTES / 1e9:.0f} GB",
+        got=f"{rows} rows",
+        hint=f"{hint} A larger time_limit allows more time.",
+    )
+
+
+def _readable(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def ask(
+    shim: str, inputs: Mapping[str, Any], asked: SaeRequest, *, may_fail: bool = False
+) -> Reply:
+    """Call a shim of sae.
+
+    Parameters
+    ----------
+    may_fail : bool
+        Leave R's error in the reply instead of raising it.
+
+    Raises
+    ------
+    InputError
+        Where the formula is refused, before sae is called.
+    EngineError
+        Where R stops.
+    EngineUnavailable, EngineTimeout, WorkerDied
+        As everywhere.
+    """
+    (reply,) = call_many(shim, [inputs], packages=("sae",), time_limit=asked.time_limit)
+    error = reply.error
+    if error is None:
+        return reply
+    if "shared_refusal" in error["class"]:
+        raise InputError(
+            f"the formula is refused: {error['message']}",
+            code="bad_formula",
+            field="formula",
+            expected="'y ~ x + as.factor(g)', in R's words",
+            got=inputs.get("formula"),
+        )
+    if not may_fail:
+        raise engine_error(asked.function, reply)
+    return reply
+
+
+def engine_error(function: str, reply: Reply) -> EngineError:
+    """R's error as an exception."""
+    error = reply.error or {}
+    said = " | ".join(reply.warnings[-3:])
+    return EngineError(
+        f"R stopped in sae::{function}"
+        + (f", calling {error['call']}" if error.get("call") else ""),
+        code="r_error",
+        field=function,
+        got=error.get("message"),
+        hint=f"R warned before: {said}" if said else None,
+    )
+
+
+def said(reply: Reply) -> tuple[str, ...]:
+    """R's own words, for the record; a bootstrap's count of its replicates left out."""
+    lines = [f"R warning: {text.strip()}" for text in dict.fromkeys(reply.warnings)]
+    lines += [f"R message: {text.strip()}" for text in dict.fromkeys(reply.messages)]
+    printed = [text for text in reply.printed if text.strip() and not text.startswith("b = ")]
+    lines += [f"R printed: {text}" for text in dict.fromkeys(printed)]
+    if reply.error is not None:
+        lines.append(f"R error: {reply.error['message']}")
+    return tuple(lines)

@@ -1,0 +1,114 @@
+"""A call of sae as a plain R script, data included, the way an R user would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pybridge import _r_text as r
+from pybridge.engines._sae_request import SaeRequest
+
+# Arguments of sae that are columns of `data`, and those that are tables of their own.
+_COLUMNS = ("vardir", "y", "dom", "sweight", "ps")
+_TABLES = ("meanxpop", "popnsize", "domsize", "domsizebyps", "direct", "synthetic")
+
+_HEAD = """\
+# {call}
+# Numbers are written in hexadecimal: R reads them to the last bit, which it does not always do
+# with decimals. Random numbers depend on the seed below, and linear algebra on R's BLAS.
+"""
+
+
+def sae_script(
+    asked: SaeRequest, inputs: Mapping[str, Any], labels: Mapping[str, Any] | None
+) -> str:
+    """The script; it leaves R's answer in ``fit``.
+
+    Parameters
+    ----------
+    asked : SaeRequest
+    inputs : mapping
+        As the shim got them.
+    labels : mapping or None
+        What the rows are, where the answer is by rows.
+    """
+    parts = [_HEAD.format(call=_ascii(asked.summary()))]
+    parts.append(f"data <- {_frame(inputs['data'])}\n")
+    if inputs.get("proxmat") is not None:
+        parts.append(_matrix("proxmat", np.asarray(inputs["proxmat"])))
+    for name in _TABLES:
+        if inputs.get(name) is not None:
+            parts.append(f"{name} <- {_frame(inputs[name])}\n")
+    if inputs.get("selectdom") is not None:
+        parts.append(f"selectdom <- {_column(inputs['selectdom'])}\n")
+    if asked.seed is not None:
+        parts.append(f'set.seed({asked.seed}L, "Mersenne-Twister", "Inversion", "Rejection")\n')
+    parts.append(_call(asked, inputs))
+    parts.append(_tail(asked, labels))
+    return "".join(parts)
+
+
+def _call(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
+    words = [str(inputs["formula"])] if inputs.get("formula") else []
+    for name in _COLUMNS:
+        if inputs.get(name) is not None:
+            words.append(f"{name} = {r.name(inputs[name])}")
+    for name in ("proxmat", *_TABLES, "selectdom"):
+        if inputs.get(name) is not None:
+            words.append(f"{name} = {name}")
+    for name, value in inputs["options"].items():
+        if value is not None:
+            words.append(f"{name} = {r.value(value)}")
+    return f"fit <- sae::{asked.function}(\n  " + ",\n  ".join([*words, "data = data"]) + "\n)\n"
+
+
+def _tail(asked: SaeRequest, labels: Mapping[str, Any] | None) -> str:
+    if labels is None:
+        return "print(fit)\n"
+    rows = ", ".join(f"{name} = {_column(column)}" for name, column in labels.items())
+    if asked.function.startswith("eblup"):
+        return (
+            f"result <- data.frame({rows},\n  estimate = as.vector(fit$eblup))\n"
+            "print(result, digits = 10)\nprint(fit$fit)\n"
+        )
+    return (
+        f"result <- data.frame({rows},\n  estimate = as.vector(fit$est$eblup), mse = fit$mse)\n"
+        "print(result, digits = 10)\nprint(fit$est$fit)\n"
+    )
+
+
+def _frame(columns: Mapping[str, Any]) -> str:
+    """``data.frame(...)`` of named columns."""
+    lines = [f"  {r.name(name)} = {_column(column)}" for name, column in columns.items()]
+    inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
+    return f"data.frame(\n{inside}\n)"
+
+
+def _column(values: Any) -> str:
+    if isinstance(values, Mapping):
+        codes = np.asarray(values["codes"]) + 1
+        places = r.vector("NA" if code == 0 else r.number(code) for code in codes)
+        levels = r.vector(r.text(level) for level in values["levels"])
+        return f"factor({levels}[{places}],\n  levels = {levels})"
+    array = np.asarray(values)
+    if array.dtype.kind == "b":
+        return r.vector("TRUE" if value else "FALSE" for value in array)
+    if array.dtype.kind == "f":
+        return r.vector(r.number(value) for value in array)
+    return r.vector("NA_character_" if v is None else r.text(str(v)) for v in array.tolist())
+
+
+def _matrix(name: str, matrix: np.ndarray) -> str:
+    """A matrix by what is not 0 in it."""
+    rows, columns = np.nonzero(matrix)
+    places = f"{r.vector(map(r.number, rows + 1))},\n  {r.vector(map(r.number, columns + 1))}"
+    return (
+        f"{name} <- matrix(0, {matrix.shape[0]}, {matrix.shape[1]})\n"
+        f"{name}[cbind({places})] <-\n  {r.vector(map(r.number, matrix[rows, columns]))}\n"
+    )
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " ")
