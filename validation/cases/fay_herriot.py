@@ -49,15 +49,15 @@ class Case:
         return "estimate ~ 0 + " + " + ".join(f"x{j + 1}" for j in range(self.covariates.shape[1]))
 
 
-def load(name: str) -> Case:
-    """Read one case."""
+def load(name: str, folder: Path = GOLDEN) -> Case:
+    """Read one case, from the answers kept or from a folder of fresh ones."""
     table = pd.read_csv(
-        GOLDEN / "inputs" / f"{_STEM}{name}.csv",
+        folder / "inputs" / f"{_STEM}{name}.csv",
         dtype={"domain": str},
         float_precision="round_trip",
     )
     parts = [
-        pd.read_csv(GOLDEN / f"{_STEM}{name}__{engine}.csv", float_precision="round_trip")
+        pd.read_csv(folder / f"{_STEM}{name}__{engine}.csv", float_precision="round_trip")
         for engine in ("sae", "stats")
     ]
     columns = [column for column in table.columns if column.startswith("x")]

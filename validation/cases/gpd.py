@@ -18,9 +18,9 @@ def scores(name):
     ].to_numpy(dtype=np.float64)
 
 
-def answers(name, engine):
+def answers(name, engine, folder=GOLDEN):
     """R's answers: {(threshold, variant): {quantity: value}}; engine "R", "evd" or "ismev"."""
-    table = pd.read_csv(GOLDEN / f"gpd_{name}__{engine}.csv", float_precision="round_trip")
+    table = pd.read_csv(folder / f"gpd_{name}__{engine}.csv", float_precision="round_trip")
     out: dict = {}
     for row in table.itertuples():
         out.setdefault((row.threshold, row.variant), {})[row.quantity] = row.value

@@ -67,11 +67,11 @@ class Case:
         return rows["value"][rows["quantity"].str.startswith("coefficient:")].to_numpy()
 
 
-def load(name: str) -> Case:
-    """The case of this name."""
+def load(name: str, folder: Path = GOLDEN) -> Case:
+    """The case of this name, from the answers kept or from a folder of fresh ones."""
     row = CASES.loc[name]
-    inputs = GOLDEN / "inputs"
-    golden = pd.read_csv(GOLDEN / f"{name}__survey.csv", keep_default_na=False)
+    inputs = folder / "inputs"
+    golden = pd.read_csv(folder / f"{name}__survey.csv", keep_default_na=False)
     golden["value"] = golden["value"].astype(float)
     columns = {key: row[key] for key in ("strata", "ids", "fpc", "pps", "domain", "group")}
     columns["lonely_psu"] = row["lonely_psu"]

@@ -1,0 +1,74 @@
+"""The answers kept in the repository against the scripts run afresh, file by file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pybridge.crosscheck.agreement import NOT_POSSIBLE, PART, AgreementRow, AgreementTable
+from pybridge.crosscheck.comparer import compare
+from pybridge.crosscheck.tolerances import KEPT as TOLERANCE
+from validation.suites.plain_r import KEPT, PlainR
+
+# These sample for minutes; `make golden-check` runs them.
+SLOW = ("taxonomy_rjags.R",)
+# Beside numbers near 0, which are sums of larger ones that cancel.
+_NOISE = 1e-3
+
+
+def scripts_of_files() -> dict[str, str]:
+    """Which script wrote which kept file, from the MANIFEST."""
+    manifest = pd.read_csv(KEPT.parent / "MANIFEST", dtype=str)
+    return {
+        Path(row.file).name: row.script
+        for row in manifest.itertuples()
+        if "inputs" not in Path(row.file).parts
+    }
+
+
+def case_names() -> list[str]:
+    """A case a kept file."""
+    return [f"kept {name.removesuffix('.csv')}" for name in scripts_of_files()]
+
+
+def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
+    """All comparisons of the chosen files."""
+    rows = []
+    for name, script in scripts_of_files().items():
+        case = f"kept {name.removesuffix('.csv')}"
+        if case not in chosen:
+            continue
+        why_not = plain.why_not(script)
+        if script in SLOW:
+            why_not = why_not and "it samples for minutes (make golden-check runs it)"
+        rows.append(_row(case, name, plain.answers(script), why_not))
+    return AgreementTable(tuple(rows))
+
+
+def _row(case: str, name: str, fresh: Path, why_not: str) -> AgreementRow:
+    words = {"case": case, "quantity": "every number", "producer": "kept", "against": "Rscript"}
+    if why_not:
+        return AgreementRow(**words, reason=why_not, verdict=NOT_POSSIBLE)
+    if not (fresh / name).is_file():
+        return AgreementRow(**words, reason="no script writes it any more", verdict=PART)
+    kept, new = (pd.read_csv(folder / name, dtype=str) for folder in (KEPT, fresh))
+    names = [column for column in kept.columns if column not in ("value", "extremal_index")]
+    if list(kept.columns) != list(new.columns) or not kept[names].equals(new[names]):
+        return AgreementRow(**words, reason="other rows or columns than kept", verdict=PART)
+    (number,) = set(kept.columns) - set(names)
+    values, reference = (
+        np.array([float(text) for text in table[number].fillna("nan")]) for table in (kept, new)
+    )
+    finite = np.abs(values[np.isfinite(values)])
+    least = _NOISE * float(np.median(finite)) if finite.size else 0.0
+    keys = kept[names].fillna("").agg(" ".join, axis=1)
+    return compare(
+        **words,
+        values=values,
+        reference=reference,
+        tolerance=TOLERANCE,
+        unit=np.maximum(np.fmax(np.abs(values), np.abs(reference)), least),
+        keys=list(keys),
+    )
