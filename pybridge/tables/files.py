@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from pybridge._checks import need_columns
+from pybridge._checks import listed, need_columns
 from pybridge.errors import EngineUnavailable, InputError
+from pybridge.tables.csv_stream import UNREADABLE, CsvStream, open_csv, without_beyond
 
 # Rows read at once: the memory of a pass over a file is that of one chunk and the labelled rows.
 CHUNK = 1_000_000
+# First bytes of files that are often met under another name.
+_OTHER_KINDS = (
+    (b"\x1f\x8b", "a gzip archive, which must be named .csv.gz", ".gz"),
+    (b"PAR1", "a Parquet file, which must be named .parquet", ".parquet"),
+    (b"PK\x03\x04", "a zip archive or a spreadsheet", ".zip"),
+)
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "."]
 
 
@@ -40,22 +49,18 @@ def read_whole(
     _need_file(file)
     if file.suffix == ".parquet":
         return read_table(file, labels=labels, numbers=_parquet_columns(file, labels))
-    header = _header(file, encoding)
-    present = [name for name in labels if name in header]
-    missing = {name: _MISSING for name in header if name not in present}
-    try:
+    with _opened(file, encoding) as stream:
+        _refuse_twice(stream.header, stream.header, file)
+        present = [name for name in labels if name in stream.header]
+        others = [name for name in stream.header if name not in present]
         table = pd.read_csv(
-            file,
+            stream,
             dtype={name: str for name in present},
             keep_default_na=False,
-            na_values={**missing, **{name: [""] for name in present}},
-            encoding=encoding,
+            na_values={**_empty_only([*present, stream.beyond]), **dict.fromkeys(others, _MISSING)},
             low_memory=False,
         )
-    except (UnicodeDecodeError, LookupError) as error:
-        raise _encoding_error(file, encoding, error) from error
-    except (pd.errors.ParserError, OSError, EOFError) as error:
-        raise _not_a_table(file, str(error)) from error
+        table = without_beyond(table, stream, file, 0)
     if len(table) == 0:
         raise _empty(file)
     return table
@@ -109,32 +114,48 @@ def read_chunks(
             expected=".csv, .csv.gz or .parquet",
             got=file.suffix or "no ending",
         )
-    header = _header(file, encoding)
-    wanted = _wanted(header, labels, numbers, optional, file)
-    settings = {
-        "usecols": wanted,
-        "dtype": {name: str for name in labels if name in wanted},
-        "keep_default_na": False,
-        "na_values": {
-            **{name: _MISSING for name in numbers if name in wanted},
-            **{name: [""] for name in labels if name in wanted},
-        },
-        "encoding": encoding,
-        "chunksize": rows,
-        "low_memory": False,
-    }
-    empty = True
-    try:
-        with pd.read_csv(file, **settings) as reader:
+    start = 0
+    with _opened(file, encoding) as stream:
+        wanted = _wanted(stream.header, labels, numbers, optional, file)
+        as_text = [*(name for name in labels if name in wanted), stream.beyond]
+        reader = pd.read_csv(
+            stream,
+            usecols=[*wanted, stream.beyond],
+            dtype=dict.fromkeys(as_text, str),
+            keep_default_na=False,
+            na_values={**dict.fromkeys(wanted, _MISSING), **_empty_only(as_text)},
+            chunksize=rows,
+            low_memory=False,
+        )
+        with reader:
             for chunk in reader:
-                empty = False
-                yield chunk
-    except (UnicodeDecodeError, LookupError) as error:
-        raise _encoding_error(file, encoding, error) from error
-    except (pd.errors.ParserError, OSError, EOFError) as error:
-        raise _not_a_table(file, str(error)) from error
-    if empty:
+                if len(chunk):
+                    yield without_beyond(chunk, stream, file, start)
+                start += len(chunk)
+    if start == 0:
         raise _empty(file)
+
+
+def _empty_only(names: Sequence[str]) -> dict[str, list[str]]:
+    return {name: [""] for name in names}
+
+
+@contextmanager
+def _opened(file: Path, encoding: str) -> Iterator[CsvStream]:
+    """The stream; what goes wrong while it is read becomes an InputError."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise _encoding_error(file, encoding, error) from error
+    try:
+        with open_csv(file, encoding) as stream:
+            if not stream.header:
+                raise _empty(file)
+            yield stream
+    except UnicodeError as error:
+        raise _encoding_error(file, encoding, error) from error
+    except UNREADABLE as error:
+        raise _not_a_table(file, str(error)) from error
 
 
 def _need_file(file: Path) -> None:
@@ -146,22 +167,27 @@ def _need_file(file: Path) -> None:
         raise InputError(f"{file} is a folder", code="no_such_file", field="path", got=str(file))
     if file.stat().st_size == 0:
         raise _empty(file)
+    with file.open("rb") as handle:
+        start = handle.read(4)
+    for mark, kind, suffix in _OTHER_KINDS:
+        if start.startswith(mark) and file.suffix != suffix:
+            raise _not_a_table(file, kind)
 
 
-def _header(file: Path, encoding: str) -> list[str]:
-    try:
-        table = pd.read_csv(file, nrows=0, encoding=encoding)
-    except (UnicodeDecodeError, LookupError) as error:
-        raise _encoding_error(file, encoding, error) from error
-    except pd.errors.EmptyDataError as error:
-        raise _empty(file) from error
-    except (pd.errors.ParserError, OSError, EOFError) as error:
-        raise _not_a_table(file, str(error)) from error
-    return [str(name) for name in table.columns]
+def _refuse_twice(names: Sequence[str], header: Sequence[str], file: Path) -> None:
+    twice = [name for name in dict.fromkeys(names) if list(header).count(name) > 1]
+    if twice:
+        raise InputError(
+            f"{file.name} has columns of the same name: {listed(twice)}",
+            code="duplicate_column",
+            field="path",
+            expected="unique column names",
+            got=listed(twice),
+        )
 
 
 def _wanted(
-    header: list[str],
+    header: Sequence[str],
     labels: Sequence[str],
     numbers: Sequence[str],
     optional: Sequence[str],
@@ -189,7 +215,8 @@ def _wanted(
                 )
         if "\x00" in header[0] or header[0].startswith(("PK\x03", "\x1f\x8b", "<", "{", "[")):
             raise _not_a_table(file, f"its first line is {header[0][:40]!r}")
-    table = pd.DataFrame(columns=header)
+    _refuse_twice(names, header, file)
+    table = pd.DataFrame(columns=list(dict.fromkeys(header)))
     need_columns(table, [name for name in names if name not in optional], field="columns")
     return [name for name in names if name in header]
 
@@ -227,8 +254,9 @@ def _read_parquet(
     wanted = _wanted(list(source.schema_arrow.names), labels, numbers, optional, file)
     empty = True
     for batch in source.iter_batches(batch_size=rows, columns=wanted):
-        empty = False
-        yield batch.to_pandas()
+        if batch.num_rows:
+            empty = False
+            yield batch.to_pandas()
     if empty:
         raise _empty(file)
 
