@@ -22,6 +22,8 @@ _COMMANDS = {
     "direct": ("direct", "one direct estimator: HT, Hájek, PPI or GREG"),
     "smooth": ("smooth", "one area-level fit on a table of direct estimates"),
     "select": ("select", "scores of the candidates only"),
+    "tail": ("tail", "a generalised Pareto fit, or a scan over thresholds"),
+    "protocol": ("protocol", "a pre-registered claim about tail shapes: plan, register, run"),
     "demo": ("demo", "the California schools, estimated from a tenth of their labels"),
     "setup-r": ("setup_r", "install R's packages into the user's R library"),
     "doctor": ("doctor", "what is there, what is missing, and what mends it"),
