@@ -60,7 +60,9 @@ def test_eusilc():
 
 def test_the_two_series():
     assert datasets.rain().shape == (17531,)
-    assert datasets.danish().shape == (2167,) and datasets.danish()[0] == pytest.approx(1.683748, abs=1e-6)
+    assert datasets.danish().shape == (2167,) and datasets.danish()[0] == pytest.approx(
+        1.683748, abs=1e-6
+    )
 
 
 def test_arrays_may_be_written():
