@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 
 from pybridge._version import __version__
-from pybridge.errors import PybridgeError, PybridgeWarning
+from pybridge.errors import InputError, PybridgeError, PybridgeWarning
 
 # Each command is a module with add_arguments(parser) and run(arguments) -> exit status.
 _COMMANDS = {
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = int(arguments.run(arguments))
         for text in dict.fromkeys(str(w.message) for w in caught if _ours(w)):
             print(f"pybridge: warning: {text}", file=sys.stderr)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # while a reader that went away can still be noticed
         return status
     except PybridgeError as error:
         if arguments.debug:
@@ -56,6 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output went away, as `| head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if arguments.debug:
+            raise
+        name = error.filename or "file"
+        wrong = InputError(
+            f"{name} cannot be read or written",
+            code="no_access",
+            field="path",
+            got=error.strerror or str(error),
+        )
+        return _report(wrong, getattr(arguments, "json", False))
     except MemoryError:
         print("pybridge: error: not enough memory for this", file=sys.stderr)
         return 4

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from pybridge._options import whole_number
 from pybridge._record import Record
+from pybridge.errors import InputError
 from pybridge.report.record import Evaluation
 
 # Service regions of California's county offices of education.
@@ -46,7 +48,15 @@ def draw_labels(
 
     At least two units a stratum stay, so that every stratum has a variance.
     """
-    rng = np.random.default_rng(seed)
+    if not 0.0 < share < 1.0:
+        raise InputError(
+            "the share of labels that stay lies between 0 and 1",
+            code="bad_share",
+            field="share",
+            expected="0 < share < 1",
+            got=share,
+        )
+    rng = np.random.default_rng(whole_number("seed", seed, least=0))
     code, labels = pd.factorize(population[strata], sort=True)
     keep = np.zeros(len(population), dtype=bool)
     for h in range(len(labels)):

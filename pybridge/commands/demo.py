@@ -23,7 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
     from pybridge import datasets
     from pybridge.demonstration import compare_with_truth, draw_labels, region_of_county
     from pybridge.evaluation import evaluate
+    from pybridge.report.files import make_folder
 
+    make_folder(arguments.out)  # before the work
     say("loading California's schools from R's package survey (apipop)")
     schools = datasets.api_schools()
     units = pd.DataFrame(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from pybridge.commands.shared import (
     add_unit_arguments,
@@ -20,12 +19,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_unit_arguments(parser, auxiliary=False)
     parser.add_argument("--method", default="greg", metavar="M", help="ht, hajek, ppi or greg")
     parser.add_argument(
-        "--slope", default="pooled", metavar="S", help="of GREG: pooled, within or domain"
+        "--slope",
+        default="pooled",
+        type=_slope,
+        metavar="S",
+        help="of GREG: pooled, within, domain, or a number for each auxiliary variable",
     )
     parser.add_argument(
         "--variance", default="direct", metavar="V", help="direct, smoothed, pooled or gvf"
     )
     parser.add_argument("--out", metavar="FILE", help="write the table there instead")
+
+
+def _slope(text: str) -> str | list[float]:
+    """A word, or numbers."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pybridge.direct.api import request_of
     from pybridge.direct.estimates import direct_estimates
     from pybridge.direct.inputs import domain_sample
+    from pybridge.report.files import write_csv
 
     prepared = prepare_units(
         read_units(arguments),
@@ -53,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = direct_estimates(sample, request, variance=arguments.variance, level=arguments.level)
     table = found.to_frame()
     if arguments.out:
-        table.to_csv(Path(arguments.out), index=False)
+        write_csv(table, arguments.out)
         print(found.summary())
     else:
         table.to_csv(sys.stdout, index=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from pybridge._record import plain
 from pybridge.commands.shared import (
     add_unit_arguments,
     design_arguments,
@@ -42,8 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate, write, print."""
     from pybridge.evaluation import evaluate
-    from pybridge.report.files import has_matplotlib
+    from pybridge.report.files import make_folder
 
+    if arguments.out is not None:
+        make_folder(arguments.out)  # before the work, which may be long
     quiet = arguments.json
     found = evaluate(
         read_units(arguments),
@@ -61,13 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
         announce=None if quiet else say,
         **design_arguments(arguments),  # type: ignore[arg-type]
     )
-    written = found.write(arguments.out) if arguments.out else {}
+    written = found.write(arguments.out) if arguments.out is not None else {}
     if arguments.json:
         answer = {
             "selected": found.selection.selected,
             "reference": found.selection.reference,
             "assumptions": list(found.assumptions),
-            "selection": json.loads(found.selection.to_frame().to_json(orient="records")),
+            "selection": plain(found.selection.to_frame().to_dict(orient="records")),
             "files": {kind: str(path) for kind, path in written.items()},
         }
         print(json.dumps(answer, ensure_ascii=False, indent=2))
@@ -76,6 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     if written:
         print()
         print("Written: " + ", ".join(str(path) for path in written.values()))
-        if not has_matplotlib():
+        if "figure" not in written:
             print("No figure: matplotlib is missing (pip install 'pybridge[plot]').")
     return 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
+from pybridge._record import plain
 from pybridge.commands import evaluate as evaluate_command
 from pybridge.commands.shared import design_arguments, read_population, read_units, say
 
@@ -15,7 +15,9 @@ add_arguments = evaluate_command.add_arguments
 def run(arguments: argparse.Namespace) -> int:
     """Score, print the table, and write it where a folder was named."""
     from pybridge.evaluation import evaluate
+    from pybridge.report.files import make_folder, write_csv
 
+    folder = None if arguments.out is None else make_folder(arguments.out)
     found = evaluate(
         read_units(arguments),
         population=read_population(arguments),
@@ -32,13 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
         announce=None if arguments.json else say,
         **design_arguments(arguments),  # type: ignore[arg-type]
     ).selection
-    if arguments.out:
-        folder = Path(arguments.out)
-        folder.mkdir(parents=True, exist_ok=True)
-        found.to_frame().to_csv(folder / "selection.csv", index=False)
-        found.per_domain.to_csv(folder / "scores_by_domain.csv", index=False)
+    if folder is not None:
+        write_csv(found.to_frame(), folder / "selection.csv")
+        write_csv(found.per_domain, folder / "scores_by_domain.csv")
     if arguments.json:
-        print(json.dumps(json.loads(found.to_frame().to_json(orient="records")), indent=2))
+        answer = plain(found.to_frame().to_dict(orient="records"))
+        print(json.dumps(answer, ensure_ascii=False, indent=2))
     else:
         print(found.summary())
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import pandas as pd
 
@@ -32,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit and print a CSV table."""
+    from pybridge.report.files import write_csv
     from pybridge.smoothing.fay_herriot import fay_herriot
 
     fit = fay_herriot(
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     table = fit.to_frame()
     if arguments.out:
-        table.to_csv(Path(arguments.out), index=False)
+        write_csv(table, arguments.out)
         print(fit.summary())
     else:
         table.to_csv(sys.stdout, index=False)

@@ -51,7 +51,7 @@ def prepare_units(
     levels = name_list("taxonomy", taxonomy)
     if population is None:
         # With weights given, strata and primary units need be known of the labelled units only.
-        counted = weights is None and fpc is None
+        counted = weights is None and fpc is None and pps is None
         units = split_units(
             chunks,
             outcome=outcome,
@@ -141,9 +141,23 @@ def _known(
     need_frame("population", population)
     size = next((name for name in SIZE_NAMES if name in population.columns), None)
     if size is None:
+        _need_units(population, domain)
         return describe_population(
             population, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy
         )
     return describe_population(
         population, domain=domain, size=size, auxiliary_means=auxiliary, taxonomy=taxonomy
+    )
+
+
+def _need_units(table: pd.DataFrame, domain: str) -> None:
+    """One row a domain and no size among the columns: totals, not units."""
+    if domain not in table.columns or len(table) < 2 or table[domain].duplicated().any():
+        return
+    raise InputError(
+        "the population has one row a domain and no column of their sizes",
+        code="missing_column",
+        field="population",
+        expected=f"a column named {' or '.join(SIZE_NAMES)}, or unit records",
+        got=f"columns {listed(table.columns, most=12)}",
     )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pybridge.errors import InputError
+import pandas as pd
+
+from pybridge._record import plain
+from pybridge.errors import EngineUnavailable, InputError
 
 if TYPE_CHECKING:
     from pybridge.report.record import Evaluation
@@ -22,26 +28,16 @@ def has_matplotlib() -> bool:
 
 def write_evaluation(evaluation: Evaluation, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write all files of an evaluation; returns what was written, by kind."""
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise InputError(
-            f"{target} cannot be made into a folder",
-            code="bad_folder",
-            field="out",
-            expected="a folder that can be written",
-            got=type(error).__name__,
-        ) from error
+    target = make_folder(folder)
     written = {
         "estimates": target / "estimates.csv",
         "selection": target / "selection.csv",
         "means": target / "means.csv",
         "provenance": target / "provenance.json",
     }
-    evaluation.to_frame().to_csv(written["estimates"], index=False)
-    evaluation.selection.to_frame().to_csv(written["selection"], index=False)
-    _means(evaluation).to_csv(written["means"], index=False)
+    write_csv(evaluation.to_frame(), written["estimates"])
+    write_csv(evaluation.selection.to_frame(), written["selection"])
+    write_csv(_means(evaluation), written["means"])
     record = {
         "provenance": evaluation.provenance.to_dict(),
         "assumptions": list(evaluation.assumptions),
@@ -54,19 +50,65 @@ def write_evaluation(evaluation: Evaluation, folder: str | os.PathLike[str]) -> 
             fit.candidate.name: list(fit.conditions) for fit in evaluation.fits if fit.conditions
         },
     }
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    written["provenance"].write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False)
+    with _writing(written["provenance"]):
+        written["provenance"].write_text(text + "\n", encoding="utf-8")
     if has_matplotlib():
-        from pybridge.report.figures import save_evaluation_figure
-
-        written["figure"] = target / "figure.png"
-        save_evaluation_figure(evaluation, written["figure"])
-        written["report"] = target / "report.html"
-        evaluation.to_html(written["report"])
+        written.update(_write_pictures(evaluation, target))
     return written
 
 
-def _means(evaluation: Evaluation):  # type: ignore[no-untyped-def]
-    import pandas as pd
+def _write_pictures(evaluation: Evaluation, target: Path) -> dict[str, Path]:
+    from pybridge.report.figures import save_evaluation_figure
 
+    written = {"figure": target / "figure.png", "report": target / "report.html"}
+    try:
+        with _writing(target):
+            save_evaluation_figure(evaluation, written["figure"])
+            evaluation.to_html(written["report"])
+    except EngineUnavailable:  # matplotlib is there, but does not load
+        return {}
+    return written
+
+
+def make_folder(folder: str | os.PathLike[str]) -> Path:
+    """The folder, made where it is not there; InputError where that cannot be."""
+    target = Path(folder)
+    try:
+        if not os.fspath(folder):
+            raise FileNotFoundError(errno.ENOENT, "no name")
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{target} cannot be made into a folder",
+            code="bad_folder",
+            field="out",
+            expected="a folder that can be written",
+            got=error.strerror or type(error).__name__,
+        ) from error
+    return target
+
+
+def write_csv(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a table; InputError where the file cannot be written."""
+    target = Path(path)
+    with _writing(target):
+        table.to_csv(target, index=False)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{target} cannot be written",
+            code="cannot_write",
+            field="out",
+            expected="a place that can be written",
+            got=error.strerror or str(error),
+        ) from error
+
+
+def _means(evaluation: Evaluation) -> pd.DataFrame:
     return pd.concat([a.to_frame() for a in evaluation.aggregates.values()], ignore_index=True)

@@ -25,10 +25,11 @@ img { max-width: 100%; }
 
 def evaluation_page(evaluation: Evaluation) -> str:
     """The page as text."""
-    from pybridge.report.figures import evaluation_figure
+    from pybridge.report.figures import evaluation_figure, known_glyphs_only
 
     buffer = io.BytesIO()
-    evaluation_figure(evaluation)[0].figure.savefig(buffer, dpi=110, format="png")
+    with known_glyphs_only():
+        evaluation_figure(evaluation)[0].figure.savefig(buffer, dpi=110, format="png")
     picture = base64.b64encode(buffer.getvalue()).decode("ascii")
     title = html.escape(f"{evaluation.sample.outcome} by {evaluation.population.domain}")
     table = evaluation.to_frame()
