@@ -27,7 +27,7 @@ class ThresholdChoice(Record):
     quantile, threshold : float
         NaN when every candidate is rejected.
     reason : str
-    alpha : float
+    false_discovery_rate : float
         Bound of the expected share of false rejections.
     n_rejected : int
     scan : TailScan
@@ -36,7 +36,7 @@ class ThresholdChoice(Record):
     quantile: float
     threshold: float
     reason: str
-    alpha: float
+    false_discovery_rate: float
     n_rejected: int
     scan: TailScan
 
@@ -53,7 +53,7 @@ def choose_threshold(
     scores: Any,
     *,
     quantiles: Sequence[float] = CANDIDATES,
-    alpha: float = 0.05,
+    false_discovery_rate: float = 0.05,
     engine: str = "native",
     transform: Transform | str | None = None,
     seed: int = 1,
@@ -62,7 +62,8 @@ def choose_threshold(
 
     ForwardStop (G'Sell et al., 2016; for thresholds Bader, Yan and Zhang, 2018, Annals of Applied
     Statistics 12): with p-values p_1, p_2, ... of the Anderson–Darling tests at rising thresholds,
-    the first k are rejected, k the largest with -(1/k) sum_{i <= k} log(1 - p_i) <= alpha.
+    the first k are rejected, k the largest with -(1/k) sum_{i <= k} log(1 - p_i) at most the
+    false discovery rate.
 
     A threshold that was chosen after looking at the scores makes every later interval too short;
     it is never used in a registered protocol.
@@ -72,10 +73,10 @@ def choose_threshold(
     scores : sequence of float, (n,)
     quantiles : sequence of float
         Candidates, rising.
-    alpha : float
+    false_discovery_rate : float
     engine : {"native", "evd", "ismev"}
     """
-    alpha = check_level(alpha)
+    false_discovery_rate = check_level(false_discovery_rate)
     scan = tail_scan(
         np.asarray(scores),
         quantiles=quantiles,
@@ -88,16 +89,17 @@ def choose_threshold(
     # A candidate without a fit is no evidence for the ones above it: it counts as rejected.
     means = np.cumsum(-np.log1p(-np.minimum(np.where(np.isnan(p), 0.0, p), 1 - 1e-12)))
     means /= np.arange(1, p.size + 1)
-    passing = np.flatnonzero(means <= alpha)
+    passing = np.flatnonzero(means <= false_discovery_rate)
     rejected = int(passing[-1]) + 1 if passing.size else 0
     if rejected == p.size:
         reason = f"every one of {p.size} candidates is rejected: no threshold fits"
-        return ThresholdChoice(math.nan, math.nan, reason, alpha, rejected, scan)
+        return ThresholdChoice(math.nan, math.nan, reason, false_discovery_rate, rejected, scan)
     q, u = float(scan.quantile[rejected]), float(scan.threshold[rejected])
     below = f"the {rejected} lower candidates are rejected" if rejected else "none lies lower"
     reason = (
         f"quantile {q:g} (threshold {u:.6g}): the lowest candidate whose fit is not rejected with "
-        f"false discoveries held at {alpha:g}; {below}; Anderson–Darling p {p[rejected]:.3g}, "
+        f"false discoveries held at {false_discovery_rate:g}; {below}; "
+        f"Anderson–Darling p {p[rejected]:.3g}, "
         f"{int(scan.n_exceedances[rejected])} exceedances"
     )
-    return ThresholdChoice(q, u, reason, alpha, rejected, scan)
+    return ThresholdChoice(q, u, reason, false_discovery_rate, rejected, scan)

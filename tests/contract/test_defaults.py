@@ -25,6 +25,9 @@ def test_the_default_engine_is_the_one_promised(name: str) -> None:
     assert inspect.signature(getattr(pb, name)).parameters[argument].default == default
 
 
+PLANNING = ("required_exceedances", "detectable_difference", "planning_table")
+
+
 def test_level_is_the_confidence_level_everywhere() -> None:
     for name in pb.__all__:
         thing = getattr(pb, name)
@@ -34,4 +37,4 @@ def test_level_is_the_confidence_level_everywhere() -> None:
         if "level" in parameters:
             assert parameters["level"].default in (0.95, inspect.Parameter.empty), name
         # The error rate of a planned test is the one thing that may be called alpha.
-        assert "alpha" not in parameters or name == "required_exceedances", name
+        assert "alpha" not in parameters or name in PLANNING, name

@@ -65,7 +65,7 @@ def test_a_wrong_r_home_is_ignored_and_named(make_r, monkeypatch):
     monkeypatch.setenv("PATH", f"{home}/bin:/usr/bin:/bin")
     found = find_r()
     assert (found.home, found.ignored_home) == (str(home), "/no/such/place")
-    child = environment(found, "/tmp/x")
+    child = environment(found, "/a/folder")
     assert child["R_HOME"] == str(home)
     assert os.environ["R_HOME"] == "/no/such/place"
 
@@ -114,12 +114,12 @@ def test_the_child_gets_what_r_needs_and_the_host_keeps_its_own(some_r, monkeypa
     monkeypatch.delenv("TZ", raising=False)
     monkeypatch.setenv("R_SESSION_INITIALIZED", "PID=1:NAME=x")
     before = dict(os.environ)
-    child = environment(some_r, "/tmp/place")
+    child = environment(some_r, "/a/place")
     assert dict(os.environ) == before
-    assert child["TZ"] == "UTC" and child["TMPDIR"] == "/tmp/place"
+    assert child["TZ"] == "UTC" and child["TMPDIR"] == "/a/place"
     assert "R_SESSION_INITIALIZED" not in child
     monkeypatch.setenv("TZ", "Asia/Seoul")
-    assert environment(some_r, "/tmp/place")["TZ"] == "Asia/Seoul"
+    assert environment(some_r, "/a/place")["TZ"] == "Asia/Seoul"
 
 
 @pytest.mark.parametrize(
