@@ -254,7 +254,7 @@ def area_fit(
     notes: list[str] | tuple[str, ...] = (),
 ) -> SaeFit:
     """The record, rows put back in the table's order; warnings of R become Python's."""
-    reply.warn("sae", stacklevel=5)
+    requests.hand_on(reply)
     found = dict(reply.value if value is None else value)
     engine_status = "error"
     if reply.error is None:

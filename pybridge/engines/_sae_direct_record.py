@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, plain
-from pybridge.engines._sae_request import SaeRequest, said
+from pybridge.engines._sae_request import SaeRequest, hand_on, said
 from pybridge.engines._sae_units import SaeUnitRecord, digest
 from pybridge.provenance import provenance
 from pybridge.r import Factor, Reply
@@ -146,7 +146,7 @@ def domain_estimates(
     notes: Sequence[str] = (),
 ) -> SaeDomainEstimates:
     """The record: rows by the given labels, or R's own rows and labels where none are given."""
-    reply.warn("sae", stacklevel=3)
+    hand_on(reply)
     value = dict(reply.value)
     own = _own_labels(value["Domain"])
     value["Domain"] = own

@@ -122,10 +122,17 @@ def dense_likelihoods(data: AreaData, v: np.ndarray) -> Likelihoods:
 def eblup_weights(
     data: AreaData, w: Proximity, variance: float, rho: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """G V⁻¹ (m, m) of the spatial model, and its coefficients' covariance (p, p)."""
+    """Of the spatial model: the diagonal of G V⁻¹ (m,), and ∂ EBLUP / ∂ own estimate (m,).
+
+    EBLUP = H z + (I − H) X b with H = G V⁻¹ and b = Q X'V⁻¹z, Q the covariance of b.
+    """
     at = spatial_likelihoods(data, w, variance, rho)
-    if variance == 0.0:
-        return np.zeros((len(data.y), len(data.y))), at.covariance
-    root = np.eye(len(data.y)) + rho * (rho * w.square - w.both)
-    g = variance * np.linalg.inv(root)
-    return np.linalg.solve(g + np.diag(data.d), g).T, at.covariance
+    m = len(data.y)
+    g = np.zeros((m, m))
+    if variance > 0.0:
+        g = variance * np.linalg.inv(np.eye(m) + rho * (rho * w.square - w.both))
+    v = g + np.diag(data.d)
+    weights = np.linalg.solve(v, g).T
+    rest = (data.x - weights @ data.x) @ at.covariance
+    own = np.array(weights.diagonal())
+    return own, own + np.einsum("ij,ij->i", rest, np.linalg.solve(v, data.x))

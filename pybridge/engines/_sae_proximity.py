@@ -15,10 +15,13 @@ from pybridge._checks import listed
 from pybridge.engines._sae_input import refuse_twice
 from pybridge.errors import InputError
 
-_ROUNDING = 1e-8
+# A matrix from a file may be rounded.
+_ROUNDING = 1e-3
 
 
-def proximity_matrix(proxmat: Any, labels: np.ndarray, *, mode: str) -> np.ndarray:
+def proximity_matrix(
+    proxmat: Any, labels: np.ndarray, *, mode: str, field: str = "proxmat"
+) -> np.ndarray:
     """W as an array (m, m), float64, in the order of ``labels``.
 
     Parameters
@@ -29,6 +32,8 @@ def proximity_matrix(proxmat: Any, labels: np.ndarray, *, mode: str) -> np.ndarr
     labels : numpy.ndarray
         Shape (m,), object.
     mode : str
+    field : str
+        The argument, for messages.
 
     Raises
     ------
@@ -37,26 +42,26 @@ def proximity_matrix(proxmat: Any, labels: np.ndarray, *, mode: str) -> np.ndarr
         ``not_numeric``, ``missing_values``, ``no_neighbours``.
     """
     if mode == "raw":
-        return _numbers(proxmat)
+        return _numbers(proxmat, field)
     if not isinstance(proxmat, pd.DataFrame):
         raise InputError(
             "the proximity matrix has no labels, so its rows cannot be matched to the domains",
             code="unlabelled_proximity",
-            field="proxmat",
+            field=field,
             expected="pandas.DataFrame with the domains as index and as columns",
             got=type(proxmat).__name__,
             hint="pd.DataFrame(W, index=labels, columns=labels) with the labels in W's own order; "
             "mode='raw' takes rows by position, as R does.",
         )
-    rows = _positions(proxmat.index, labels, "index")
-    columns = _positions(proxmat.columns, labels, "columns")
-    found = _numbers(proxmat)[np.ix_(rows, columns)]
+    rows = _positions(proxmat.index, labels, "index", field)
+    columns = _positions(proxmat.columns, labels, "columns", field)
+    found = _numbers(proxmat, field)[np.ix_(rows, columns)]
     if not np.isfinite(found).all():
         bad = labels[~np.isfinite(found).all(axis=1)]
         raise InputError(
             "the proximity matrix has values that are missing or infinite",
             code="missing_values",
-            field="proxmat",
+            field=field,
             expected="finite numbers",
             got=f"in the rows of {listed(bad)}",
         )
@@ -64,7 +69,7 @@ def proximity_matrix(proxmat: Any, labels: np.ndarray, *, mode: str) -> np.ndarr
         raise InputError(
             "the proximity matrix is 0 everywhere: no correlation can be estimated",
             code="no_neighbours",
-            field="proxmat",
+            field=field,
             expected="a matrix with neighbours in it",
             got="zeros",
             hint="Use the model without correlation: eblupFH, mseFH.",
@@ -89,14 +94,14 @@ def remarks(matrix: np.ndarray, labels: np.ndarray) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _numbers(proxmat: Any) -> np.ndarray:
+def _numbers(proxmat: Any, field: str) -> np.ndarray:
     try:
         found = np.array(proxmat, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
             "the proximity matrix must be numbers",
             code="not_numeric",
-            field="proxmat",
+            field=field,
             expected="a square matrix of numbers",
             got=type(proxmat).__name__,
         ) from None
@@ -104,17 +109,17 @@ def _numbers(proxmat: Any) -> np.ndarray:
         raise InputError(
             "the proximity matrix must have two dimensions",
             code="not_square",
-            field="proxmat",
+            field=field,
             expected="a square matrix of numbers",
             got=f"shape {found.shape}",
         )
     return found
 
 
-def _positions(have: pd.Index, labels: np.ndarray, what: str) -> np.ndarray:
+def _positions(have: pd.Index, labels: np.ndarray, what: str, field: str) -> np.ndarray:
     """Where each of the labels stands in an index of the matrix."""
     there = np.array([str(label) for label in have], dtype=object)
-    refuse_twice(there, field="proxmat")
+    refuse_twice(there, field=field)
     wanted = [str(label) for label in labels]
     place = {label: k for k, label in enumerate(there)}
     missing = [label for label in wanted if label not in place]
@@ -128,7 +133,7 @@ def _positions(have: pd.Index, labels: np.ndarray, what: str) -> np.ndarray:
         raise InputError(
             "the labels of the proximity matrix are not the domains of the table",
             code="unknown_domain",
-            field="proxmat",
+            field=field,
             expected=f"{len(wanted)} labels, those of the domains, as index and as columns",
             got="; ".join(parts),
             hint="Cut the matrix to the domains of the table (and scale its rows anew) where it "

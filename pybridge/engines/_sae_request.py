@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -218,3 +219,17 @@ def said(reply: Reply) -> tuple[str, ...]:
     if reply.error is not None:
         lines.append(f"R error: {reply.error['message']}")
     return tuple(lines)
+
+
+def hand_on(reply: Reply) -> None:
+    """R's warnings as Python's, at the line outside the package that asked."""
+    if not reply.warnings:
+        return
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        depth, frame = depth + 1, frame.f_back
+    reply.warn("sae", stacklevel=depth)
+
+
+def _is_ours(module: str) -> bool:
+    return module == "pybridge" or module.startswith("pybridge.")

@@ -26,7 +26,7 @@ from pybridge.r import Reply
 
 # sae divides the change of rho by rho with its sign, and so never looks at a negative one: then it
 # is asked to stop later.
-_TIGHT = {"PRECISION": 1e-10, "MAXITER": 1000}
+TIGHT = {"PRECISION": 1e-10, "MAXITER": 1000}
 _HINT = "engine='emdi' takes as long; without correlation engine='native' does not."
 _COMMON = ("mode", "level", "seed", "time_limit")
 
@@ -211,15 +211,15 @@ class _Guarded:
         shim = f"sae_spatial_{self.asked.function}"
         inputs, as_given = self.inputs, {}
         reply = requests.ask(shim, inputs, self.asked, may_fail=True)
-        if _rho(reply) < 0 and inputs["options"]["PRECISION"] > _TIGHT["PRECISION"]:
-            tight = {**inputs, "options": {**inputs["options"], **_TIGHT}}
+        if _rho(reply) < 0 and inputs["options"]["PRECISION"] > TIGHT["PRECISION"]:
+            tight = {**inputs, "options": {**inputs["options"], **TIGHT}}
             again = requests.ask(shim, tight, self.asked, may_fail=True)
             if again.error is None:
                 as_given = _parameters(reply)
                 inputs, reply = tight, again
                 self.notes.append(
                     "rho is negative, where sae's rule for stopping does not look at it: asked "
-                    f"again with PRECISION {_TIGHT['PRECISION']:g}"
+                    f"again with PRECISION {TIGHT['PRECISION']:g}"
                 )
         bootstrap_failed = reply.error is not None and "B" in self.asked.arguments
         if bootstrap_failed:

@@ -285,7 +285,7 @@ def _record(
     notes: Sequence[str] = (),
 ) -> SaeUnitFit:
     """The record; domains and counts are R's own where they are not given (raw)."""
-    reply.warn("sae", stacklevel=5)
+    requests.hand_on(reply)
     value = dict(reply.value)
     if "terms" in value:
         value["terms"] = [read.label(term) for term in value["terms"]]

@@ -83,6 +83,9 @@ class AreaFit(Record):
         What the engine said, and what was done about it.
     versions : mapping of str to str
         Of the engine and what it runs on.
+    correlation : float or None
+        ρ of domain effects correlated with their neighbours, v = ρWv + u, where they are; then
+        σ² is the variance of u, and shrinkage the domain's own weight, the diagonal of G V⁻¹.
     """
 
     engine: str
@@ -106,6 +109,7 @@ class AreaFit(Record):
     exact: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    correlation: float | None = None
 
     @property
     def standard_error(self) -> np.ndarray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
+from pybridge.engines._sae_script import sae_script
 from pybridge.errors import InputError
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.tables.area import AreaTable
@@ -38,6 +39,14 @@ def fay_herriot_script(spec: FayHerriotSpec, area: AreaTable) -> str:
         parts.append(_outside(spec, area, ~sampled))
     parts.append("print(result, digits = 10)\nprint(fit$est$fit)\n")
     return "\n".join(parts)
+
+
+def spatial_script(spec: FayHerriotSpec, area: AreaTable, exact: Mapping[str, Any]) -> str:
+    """The call of sae::mseSFH, with the options that it was made with."""
+    from pybridge.smoothing._sae_spatial import call_of
+
+    asked, inputs = call_of(area, spec, exact)
+    return sae_script(asked, inputs, {"domain": list(map(str, area.domains))})
 
 
 def _head(spec: FayHerriotSpec, area: AreaTable) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pybridge._record import Record
 from pybridge.errors import InputError
 
@@ -22,6 +24,10 @@ class FayHerriotSpec(Record):
     seed : int or None
     options : mapping
         The engine's own options, under its own names, completed with their defaults.
+    correlation : str or None
+        ``"spatial"`` where domain effects are correlated.
+    proximity : numpy.ndarray or None
+        Shape (m, m) then, rows and columns in the order of the table.
     """
 
     engine: str
@@ -30,11 +36,14 @@ class FayHerriotSpec(Record):
     level: float = 0.95
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    correlation: str | None = None
+    proximity: np.ndarray | None = None
 
     def summary(self) -> str:
         """One line."""
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"engine {self.engine}, method {self.method}, mode {self.mode}" + (
+        correlated = "" if self.correlation is None else f", {self.correlation} correlation"
+        return f"engine {self.engine}, method {self.method}, mode {self.mode}{correlated}" + (
             f", {options}" if options else ""
         )
 

@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pybridge._options import MODES, check_level, choose, whole_number
@@ -14,7 +15,7 @@ from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
-from pybridge.tables.area import area_table
+from pybridge.tables.area import AreaTable, area_table
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ ADAPTERS = (
     Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
     Adapter("native", ("bayes",), "pybridge.smoothing._native_bayes", ("guarded",)),
 )
+
+
+# The same for correlated domain effects: (correlation, adapter).
+CORRELATED = (("spatial", Adapter("sae", ("REML", "ML"), "pybridge.smoothing._sae_spatial")),)
 
 
 def fay_herriot(
@@ -74,8 +79,12 @@ def fay_herriot(
         Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or
         ``"bayes"`` (flat priors; ``mse`` is then the posterior variance, and intervals are
         quantiles); upper or lower case.
-    correlation, proximity : optional
-        None: domains are independent.
+    correlation : {"spatial"}, optional
+        None: domain effects are independent. ``"spatial"``: v = ρWv + u, a SAR(1) over the domains
+        (sae, REML or ML); σ² is then the variance of u.
+    proximity : pandas.DataFrame, optional
+        W, in most cases with rows that add up to 1; index and columns hold the domains' labels, in
+        any order. In raw mode any matrix, by position.
     level : float
         Confidence level of the intervals.
     seed : int, optional
@@ -104,46 +113,87 @@ def fay_herriot(
     ----------
     Fay and Herriot (1979), JASA 74, 269. Rao and Molina (2015), Small Area Estimation, ch. 6.
     """
-    adapter = _adapter(engine, method, mode, correlation, proximity)
+    adapter = _adapter(engine, method, mode, correlation)
     module = importlib.import_module(adapter.module)
+    options = module.complete_options(engine_options)
+    rows = area.to_frame() if isinstance(area, Record) else area
+    table = area_table(formula, rows, variance=variance, domain=domain)
+    labelled = domain is not None or "domain" in rows.columns
     spec = FayHerriotSpec(
         engine=engine,
         method=_own_case(method, adapter.methods),
         mode=mode,
         level=check_level(level),
         seed=None if seed is None else whole_number("seed", seed, least=0, most=2**31 - 1),
-        options=module.complete_options(engine_options),
+        options=options,
+        correlation=correlation,
+        proximity=_proximity(proximity, correlation, table, mode, labelled=labelled),
     )
-    rows = area.to_frame() if isinstance(area, Record) else area
-    table = area_table(formula, rows, variance=variance, domain=domain)
     fit = module.fit(table, spec)
     made_by = provenance(
         engine,
         spec.method,
-        options={"formula": formula, "mode": mode, "level": spec.level, **spec.options},
+        options={**_described(formula, spec), **spec.options},
         seed=spec.seed,
         versions=fit.versions,
     )
     return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=made_by)
 
 
+def _described(formula: str, spec: FayHerriotSpec) -> dict[str, Any]:
+    words = {"formula": formula, "mode": spec.mode, "level": spec.level}
+    return words if spec.correlation is None else {**words, "correlation": spec.correlation}
+
+
+def _proximity(
+    proximity: Any, correlation: str | None, table: AreaTable, mode: str, *, labelled: bool
+) -> np.ndarray | None:
+    """The matrix in the order of the table, where domain effects are correlated."""
+    if (correlation is None) != (proximity is None):
+        raise InputError(
+            "a proximity matrix and correlated domain effects go together",
+            code="missing_argument",
+            field="proximity" if proximity is None else "correlation",
+            expected="correlation='spatial', proximity=W, or neither",
+            got=f"correlation={correlation!r}, proximity={type(proximity).__name__}",
+        )
+    if correlation is None:
+        return None
+    if mode == "guarded" and not labelled:
+        raise InputError(
+            "the table has no labels of domains to match the proximity matrix to",
+            code="missing_argument",
+            field="domain",
+            expected="domain=, the column of labels",
+            got=None,
+        )
+    from pybridge.engines._sae_proximity import proximity_matrix
+
+    return proximity_matrix(proximity, table.domains, mode=mode, field="proximity")
+
+
 def _own_case(method: str, methods: tuple[str, ...]) -> str:
     return next(own for own in methods if own.lower() == method.lower())
 
 
-def _adapter(engine: Any, method: Any, mode: Any, correlation: Any, proximity: Any) -> Adapter:
+def _adapter(engine: Any, method: Any, mode: Any, correlation: Any) -> Adapter:
     """The adapter for a legal combination, or an InputError that lists what is legal."""
     choose("engine", engine, dict.fromkeys(adapter.engine for adapter in ADAPTERS))
     choose("mode", mode, MODES)
-    if correlation is not None or proximity is not None:
+    adapters: tuple[Adapter, ...] = ADAPTERS
+    if correlation is not None:
+        choose("correlation", correlation, dict.fromkeys(name for name, _ in CORRELATED))
+        adapters = tuple(adapter for name, adapter in CORRELATED if name == correlation)
+    own = [adapter for adapter in adapters if adapter.engine == engine]
+    if not own:
+        able = dict.fromkeys(adapter.engine for adapter in adapters)
         raise InputError(
-            "correlated domain effects are not available with any engine here",
+            f"engine {engine!r} has no {correlation} correlation",
             code="not_available",
-            field="correlation" if correlation is not None else "proximity",
-            expected="correlation=None, proximity=None",
-            got=correlation if correlation is not None else type(proximity).__name__,
+            field="correlation",
+            expected=f"engine={' | '.join(able)}",
+            got=engine,
         )
-    own = [adapter for adapter in ADAPTERS if adapter.engine == engine]
     for adapter in own:
         if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods):
             if mode not in adapter.modes:
@@ -158,7 +208,7 @@ def _adapter(engine: Any, method: Any, mode: Any, correlation: Any, proximity: A
             return adapter
     others = dict.fromkeys(
         adapter.engine
-        for adapter in ADAPTERS
+        for adapter in adapters
         if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods)
     )
     raise InputError(

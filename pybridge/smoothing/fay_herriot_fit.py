@@ -13,6 +13,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
+from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
@@ -49,6 +50,11 @@ class FayHerriotFit(Record):
     def model_variance(self) -> float:
         """σ², the variance of the domain effects."""
         return self.fit.model_variance
+
+    @property
+    def spatial_correlation(self) -> float | None:
+        """ρ, where domain effects are correlated; None where they are not."""
+        return self.fit.correlation
 
     @property
     def log_likelihood(self) -> float:
@@ -95,7 +101,7 @@ class FayHerriotFit(Record):
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, from the ordinary log-likelihood with p + 1 parameters.
+        """Akaike's criterion, from the ordinary log-likelihood; σ² (and ρ) counted with β.
 
         Under REML do not compare models with different covariates by it.
         """
@@ -113,7 +119,7 @@ class FayHerriotFit(Record):
 
     @property
     def _n_parameters(self) -> int:
-        return len(self.area.covariate_names) + 1
+        return len(self.area.covariate_names) + (1 if self.fit.correlation is None else 2)
 
     @property
     def coefficients(self) -> pd.DataFrame:
@@ -165,11 +171,16 @@ class FayHerriotFit(Record):
         """One row a domain: residual, standardised residual, random effect, leverage.
 
         The standardised residual is (z − x'β)/√(σ² + d): near a standard normal where the model
-        holds. NaN where there is no direct estimate.
+        holds. NaN where there is no direct estimate. Where domain effects are correlated, σ² + d
+        is the variance of z in their model.
         """
         fit, area = self.fit, self.area
         residual = area.estimate - fit.synthetic
+        effect = fit.shrinkage * residual
         total = fit.model_variance + area.variance
+        if fit.correlation is not None:
+            effect = fit.estimate - fit.synthetic
+            total = area.variance + fit.model_variance * self._spread(fit.correlation)
         scale = np.sqrt(total, out=np.full(len(total), np.nan), where=total > 0)
         leverage = np.einsum(
             "ij,jk,ik->i", area.covariates, fit.coefficient_covariance, area.covariates
@@ -178,10 +189,15 @@ class FayHerriotFit(Record):
             "domain": area.domains,
             "residual": residual,
             "standardised_residual": residual / scale,
-            "random_effect": fit.shrinkage * residual,
+            "random_effect": effect,
             "leverage": np.where(area.sampled, leverage / scale**2, np.nan),
         }
         return pd.DataFrame({name: np.array(column) for name, column in table.items()})
+
+    def _spread(self, rho: float) -> np.ndarray:
+        """Var(v)/σ² (m,) of correlated domain effects, the diagonal of [(I − ρW)'(I − ρW)]⁻¹."""
+        root = np.eye(len(self.area.domains)) - rho * np.asarray(self.spec.proximity)
+        return np.asarray(np.linalg.inv(root.T @ root).diagonal())
 
     def summary(self) -> str:
         """The fit as text."""
@@ -190,7 +206,13 @@ class FayHerriotFit(Record):
             f"Fay-Herriot model {self.area.formula}, {self.spec.summary()}",
             f"{m} domains, {m - self.n_sampled} of them without a direct estimate",
             f"status {self.status} (engine: {self.engine_status}), model variance "
-            f"{self.model_variance:.6g}, log-likelihood {self.log_likelihood:.6g}",
+            f"{self.model_variance:.6g}, "
+            + (
+                f"correlation {self.fit.correlation:.6g}, "
+                if self.fit.correlation is not None
+                else ""
+            )
+            + f"log-likelihood {self.log_likelihood:.6g}",
             self.coefficients.to_string(index=False, float_format=lambda x: f"{x:.5g}"),
         ]
         special = self.domain_status
@@ -207,6 +229,7 @@ class FayHerriotFit(Record):
             "spec": self.spec.to_dict(),
             "formula": self.area.formula,
             "model_variance": plain(self.model_variance),
+            "spatial_correlation": plain(self.spatial_correlation),
             "log_likelihood": plain(self.log_likelihood),
             "restricted_log_likelihood": plain(self.restricted_log_likelihood),
             "status": self.status,
@@ -229,6 +252,15 @@ class FayHerriotFit(Record):
         """
         from pybridge.crosscheck.area import crosscheck_area
 
+        if self.spec.correlation is not None:
+            raise InputError(
+                "a fit with correlated domain effects has no second engine to be checked against",
+                code="not_available",
+                field="correlation",
+                expected="correlation=None",
+                got=self.spec.correlation,
+                hint="The optimum found beside it is in `exact`.",
+            )
         return crosscheck_area(self)
 
     def r_script(self, path: str | PathLike[str] | None = None) -> str:
@@ -245,9 +277,12 @@ class FayHerriotFit(Record):
             The script. For ``engine="native"`` it asks sae for the same optimum with a tight
             PRECISION, equal to about nine digits; otherwise the numbers are the same to the bit.
         """
-        from pybridge.smoothing._r_script import fay_herriot_script
+        from pybridge.smoothing._r_script import fay_herriot_script, spatial_script
 
-        text = fay_herriot_script(self.spec, self.area)
+        if self.spec.correlation is None:
+            text = fay_herriot_script(self.spec, self.area)
+        else:
+            text = spatial_script(self.spec, self.area, self.fit.exact)
         if path is not None:
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)

@@ -135,7 +135,7 @@ def test_words_that_are_not_there_are_refused_with_what_is():
     refused("unknown_option", mode="fast")
     assert refused("unknown_option", mode="raw").expected == "guarded"
     refused("not_available", correlation="spatial")
-    refused("not_available", proximity=np.eye(20))
+    refused("missing_argument", proximity=np.eye(20))
     refused("bad_level", level=95)
     refused("bad_count", seed=-1)
     refused("bad_count", seed=1.5)
