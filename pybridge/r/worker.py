@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 HEADER = struct.Struct("=BQ")
 INLINE, SHARED, READY, FAILED = range(4)
@@ -28,12 +28,25 @@ KEPT = 32 << 20
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
 
 
-def _end() -> None:
-    """Leave at once: R's own farewell may hang, and its temporary files are in our directory."""
-    shutil.rmtree(os.environ.get("PYBRIDGE_R_TEMPORARY", ""), ignore_errors=True)
-    if os.getpgrp() == os.getpid():
-        # A group of our own: what R started goes as well.
-        os.killpg(0, signal.SIGKILL)
+def _end() -> NoReturn:
+    """Leave at once, and leave nothing: R's own farewell may hang, and R may be at work.
+
+    A child of ours stops this process with all that it started, and only then removes the
+    temporary files: before, R could still make new ones.
+    """
+    me, group = os.getpid(), os.getpgrp()
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        if group == me:
+            os.killpg(group, signal.SIGKILL)
+        else:
+            os.kill(me, signal.SIGKILL)
+        place = os.environ.get("PYBRIDGE_R_TEMPORARY", "")
+        for _ in range(50):
+            shutil.rmtree(place, ignore_errors=True)
+            if not os.path.exists(place):
+                break
+            time.sleep(0.02)
     os._exit(0)
 
 

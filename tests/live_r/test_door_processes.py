@@ -25,6 +25,13 @@ def gone(pid, seconds=8.0):
     return False
 
 
+def removed(place, seconds=5.0):
+    end = time.monotonic() + seconds
+    while os.path.exists(place) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not os.path.exists(place)
+
+
 def test_eight_threads_get_their_own_answers(run_python):
     done = run_python(
         """
@@ -142,7 +149,7 @@ def test_no_process_and_no_file_is_left_when_python_ends(run_python):
     )
     pid, place = done.stdout.split("\n")[:2]
     assert gone(int(pid))
-    assert not os.path.exists(os.path.dirname(place))
+    assert removed(os.path.dirname(place))
 
 
 def test_no_process_and_no_file_is_left_when_python_is_killed_in_a_call():
@@ -160,7 +167,29 @@ def test_no_process_and_no_file_is_left_when_python_is_killed_in_a_call():
     host.send_signal(signal.SIGKILL)
     host.communicate(timeout=10)
     assert gone(int(pid))
-    assert not os.path.exists(os.path.dirname(place))
+    assert removed(os.path.dirname(place))
+
+
+def test_python_killed_while_r_starts_leaves_nothing(tmp_path):
+    code = """
+        from pybridge.r import call
+        print("starting", flush=True)
+        call("selftest_echo", {})
+        """
+    for delay in (0.02, 0.1, 0.25, 0.4, 0.6):
+        host = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+        host.stdout.readline()
+        time.sleep(delay)
+        host.kill()
+        host.communicate(timeout=10)
+    end = time.monotonic() + 15
+    while os.listdir(tmp_path) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_fit_with_a_pool_of_processes_of_concurrent_futures(run_python):
