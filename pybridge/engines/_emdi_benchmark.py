@@ -1,0 +1,208 @@
+"""Estimates that add up to a known mean, by emdi::benchmark."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._options import MODES, choose, real_number
+from pybridge._record import Record
+from pybridge.engines._emdi_fit import inputs, said
+from pybridge.engines._emdi_known import light, made_by, need_fit
+from pybridge.engines._emdi_record import EmdiFit
+from pybridge.engines._emdi_units import time_limit
+from pybridge.errors import InputError
+from pybridge.provenance import Provenance
+from pybridge.r import call
+
+TYPES = ("raking", "ratio", "MSE_adj")
+_ROUNDING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class EmdiBenchmark(Record):
+    """Estimates that add up to a known total.
+
+    Attributes
+    ----------
+    fit : EmdiFit
+    type : str
+    benchmark : float
+        The target, Σ share × estimate.
+    share : numpy.ndarray
+        Shape (m,), as used: they add up to 1 in guarded mode.
+    benchmarked : numpy.ndarray
+        Shape (m,).
+    achieved : float
+        Σ share × benchmarked.
+    conditions : tuple of str
+    provenance : Provenance
+    """
+
+    fit: EmdiFit
+    type: str
+    benchmark: float
+    share: np.ndarray
+    benchmarked: np.ndarray
+    achieved: float
+    conditions: tuple[str, ...]
+    provenance: Provenance
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a domain: domain, direct, estimate, benchmarked, share, out_of_sample."""
+        return pd.DataFrame(
+            {
+                "domain": np.array(self.fit.domains),
+                "direct": np.array(self.fit.direct),
+                "estimate": np.array(self.fit.estimate),
+                "benchmarked": np.array(self.benchmarked),
+                "share": np.array(self.share),
+                "out_of_sample": np.array(self.fit.out_of_sample),
+            }
+        )
+
+    def summary(self) -> str:
+        """The target and how it was met."""
+        lines = [
+            f"benchmark {self.benchmark:.10g} by {self.type}: the estimates gave "
+            f"{float(self.share @ self.fit.estimate):.10g}, the benchmarked ones "
+            f"{self.achieved:.10g}",
+            "emdi has no mean squared errors of benchmarked estimates",
+        ]
+        return "\n".join([*lines, *self.conditions])
+
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> str:
+        """Save emdi's object with the benchmarked estimates, as ``overwrite = TRUE`` gives it."""
+        request = self.fit.request
+        words = {"benchmark": self.benchmark, "type": self.type}
+        asked = {
+            **inputs(request),
+            "path": fspath(path),
+            "benchmark": {**words, "share": self.share[request.order]},
+        }
+        call("emdi_save", asked, packages=("emdi",), time_limit=time_limit(request))
+        return fspath(path)
+
+
+def benchmark(
+    object: EmdiFit,
+    benchmark: float,
+    share: Any,
+    type: str = "raking",
+    overwrite: bool = False,
+    *,
+    mode: str = "guarded",
+) -> EmdiBenchmark:
+    """Adjust estimates so that they add up to a known mean, by emdi::benchmark.
+
+    Parameters
+    ----------
+    object : EmdiFit
+    benchmark : float
+        The mean that Σ share × estimate is to meet.
+    share : Series, mapping or array
+        Share of each domain in the population, by label, or in the order of the fit's table.
+        Guarded: divided by their sum, which emdi's raking takes to be 1.
+    type : {"raking", "ratio", "MSE_adj"}
+    overwrite : bool
+        In R, whether the object is changed. A record never is: `EmdiBenchmark.to_rds` saves what
+        R would return for TRUE.
+    mode : {"guarded", "raw"}
+
+    Raises
+    ------
+    InputError
+        Shares that are missing, negative or of other domains; estimates or mean squared errors
+        that are missing; a benchmark that no weighted mean of the estimates comes near.
+    """
+    fit = need_fit(object)
+    target = real_number("benchmark", benchmark)
+    choose("type", type, TYPES)
+    guarded = choose("mode", mode, MODES) == "guarded"
+    weights = _shares(share, fit)
+    _need_numbers(fit, type)
+    notes = []
+    if guarded:
+        total = float(weights.sum())
+        if abs(total - 1.0) > _ROUNDING:
+            notes.append(f"shares added up to {total:.10g} and were divided by that")
+        weights = weights / total
+        _refuse_far(target, fit.estimate)
+    words = {"benchmark": target, "share": weights, "type": type}
+    reply = call("emdi_benchmark", {"object": light(fit), "benchmark": words}, packages=("emdi",))
+    found = np.array(reply.value["benchmarked"])
+    achieved = float(weights @ found)
+    if guarded and not abs(achieved - target) <= 1e-8 * max(abs(target), 1e-300):
+        notes.append(f"the benchmark is not met: {achieved:.10g} for {target:.10g}")
+    return EmdiBenchmark(
+        fit=fit,
+        type=type,
+        benchmark=target,
+        share=weights,
+        benchmarked=found,
+        achieved=achieved,
+        conditions=(*notes, *said(reply)),
+        provenance=made_by("benchmark", reply, {"type": type, "mode": mode}),
+    )
+
+
+def _shares(share: Any, fit: EmdiFit) -> np.ndarray:
+    labels = [str(label) for label in fit.domains]
+    if isinstance(share, pd.Series) and not isinstance(share.index, pd.RangeIndex):
+        share = share.to_dict()
+    if isinstance(share, Mapping):
+        by_label = {str(label): value for label, value in share.items()}
+        missing = [label for label in labels if label not in by_label]
+        extra = [label for label in by_label if label not in set(labels)]
+        if missing or extra:
+            raise _bad_share(f"missing: {missing[:3]}, not in the fit: {extra[:3]}")
+        share = [by_label[label] for label in labels]
+    weights = np.asarray(share, dtype=np.float64)
+    if weights.shape != (len(labels),):
+        raise _bad_share(f"shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise _bad_share("values that are missing or negative, or nothing but zeros")
+    return weights
+
+
+def _bad_share(got: str) -> InputError:
+    return InputError(
+        "share must give each domain's share of the population",
+        code="bad_share",
+        field="share",
+        expected="a non-negative number for every domain of the fit, by label or in its order",
+        got=got,
+    )
+
+
+def _need_numbers(fit: EmdiFit, type: str) -> None:
+    for what, values in (("estimate", fit.estimate), ("mse", fit.mse)):
+        if np.isnan(values).any() and (what == "estimate" or type == "MSE_adj"):
+            raise InputError(
+                f"benchmarking needs the {what} of every domain",
+                code="missing_values",
+                field="object",
+                expected=f"{what} without missing values",
+                got=f"{int(np.isnan(values).sum())} missing",
+                hint="Fit with MSE=True." if what == "mse" else None,
+            )
+
+
+def _refuse_far(target: float, estimate: np.ndarray) -> None:
+    low, high = float(estimate.min()), float(estimate.max())
+    span = high - low
+    if not low - span <= target <= high + span:
+        raise InputError(
+            "the benchmark is far from every weighted mean of the estimates",
+            code="far_benchmark",
+            field="benchmark",
+            expected=f"a mean, somewhere around {low:.6g} to {high:.6g}",
+            got=target,
+            hint="For a total, divide it by the size of the population. mode='raw' takes it as "
+            "it is.",
+        )

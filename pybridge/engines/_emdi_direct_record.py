@@ -1,0 +1,126 @@
+"""The record of direct estimates by emdi::direct, and the inputs that R gets for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import need_frame
+from pybridge._record import Record
+from pybridge.engines._r_formula import r_names
+from pybridge.provenance import Provenance
+from pybridge.r import call
+
+GROUPS = ("Quantiles", "Poverty", "Inequality", "Custom")
+SECONDS = 3600.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class EmdiDirect(Record):
+    """Direct estimates of k indicators in m domains; it holds no units.
+
+    Attributes
+    ----------
+    domains : numpy.ndarray
+        Shape (m,), object; guarded in the order in which they come in the sample, raw in R's.
+    names : tuple of str
+        Indicators, emdi's own names: Mean, Head_Count, Poverty_Gap, Gini, Quintile_Share,
+        Quantile_10, Quantile_25, Median, Quantile_75, Quantile_90, and custom ones.
+    n_labelled : numpy.ndarray
+        Shape (m,), units.
+    estimate : numpy.ndarray
+        Shape (m, k): weighted by Hájek's estimator, not Horvitz and Thompson's.
+    variance : numpy.ndarray or None
+        Shape (m, k), from the bootstrap; None without ``var=True``.
+    replicates : numpy.ndarray or None
+        Shape (m, k), bootstrap replicates in which the domain had units.
+    threshold : float
+        The poverty line that was used; NaN where R's own function gave it.
+    arguments : mapping
+        emdi's own arguments by its own names.
+    conditions : tuple of str
+    provenance : Provenance
+    """
+
+    domains: np.ndarray
+    names: tuple[str, ...]
+    n_labelled: np.ndarray
+    estimate: np.ndarray
+    variance: np.ndarray | None
+    replicates: np.ndarray | None
+    arguments: Mapping[str, Any]
+    conditions: tuple[str, ...]
+    provenance: Provenance
+
+    @property
+    def domain_status(self) -> np.ndarray:
+        """Shape (m,), object: ``ok`` or ``single_unit``."""
+        return np.where(self.n_labelled == 1, "single_unit", "ok").astype(object)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a domain and indicator: domain, n_labelled, indicator, estimate, variance,
+        standard_error, cv, status."""
+        m, k = self.estimate.shape
+        variance = np.full((m, k), np.nan) if self.variance is None else self.variance
+        error = np.sqrt(variance, out=np.full((m, k), np.nan), where=variance >= 0)
+        size = np.abs(self.estimate)
+        cv = np.divide(error, size, out=np.full((m, k), np.nan), where=size > 0)
+        return pd.DataFrame(
+            {
+                "domain": np.repeat(self.domains, k),
+                "n_labelled": np.repeat(self.n_labelled, k),
+                "indicator": list(self.names) * m,
+                "estimate": self.estimate.ravel().copy(),
+                "variance": variance.ravel().copy(),
+                "standard_error": error.ravel(),
+                "cv": cv.ravel(),
+                "status": np.repeat(self.domain_status, k),
+            }
+        )
+
+    def summary(self) -> str:
+        """How many domains and units, and what was noticed."""
+        lines = [
+            f"emdi::direct: {len(self.domains)} domains, {int(self.n_labelled.sum())} units, "
+            f"{len(self.names)} indicators"
+        ]
+        return "\n".join([*lines, *self.conditions])
+
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> str:
+        """Save emdi's own object, estimated again from the units, which the record does not hold.
+
+        Parameters
+        ----------
+        path : path
+        data : pandas.DataFrame
+            The sample again.
+        """
+        table = need_frame("data", data)
+        asked = {**direct_inputs(table, dict(self.arguments)), "path": fspath(path)}
+        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
+        return fspath(path)
+
+
+def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Columns and arguments as they cross, columns under names that any locale reads."""
+    roles = ("y", "smp_domains", "weights", "design")
+    used = dict.fromkeys(arguments[role] for role in roles if arguments[role] is not None)
+    names = r_names(used, table=table)
+    columns: dict[str, Any] = {}
+    for column, name in names.items():
+        values = table[column]
+        if column in (arguments["smp_domains"], arguments["design"]):
+            columns[name] = [str(label) for label in values]
+        else:
+            columns[name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    words = {
+        name: names[value] if name in roles else value
+        for name, value in arguments.items()
+        if name != "X_calib" and (value is not None or name == "seed")
+    }
+    return {"smp_data": columns, "arguments": words}
