@@ -23,6 +23,8 @@ from pybridge.errors import InputError
 
 # A full covariance of more groups than this would fill the memory before it helps anybody.
 MOST_GROUPS = 5000
+# A difference of sums that is this small beside them is 0.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,7 +219,11 @@ def _moments(
     def form(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         wide = a[:, rows.stratum, None, None] * square
         outer = total[..., :, None] * total[..., None, :]
-        return to_domain(wide - b[:, rows.stratum, None, None] * outer)
+        outer *= b[:, rows.stratum, None, None]
+        # Equal weights in a domain that is a stratum: what rounding leaves of Σ w² − (Σ w)²/n would
+        # be multiplied by the square of the outcome's level.
+        nothing = np.abs(wide - outer) <= ROUNDING * (np.abs(wide) + np.abs(outer))
+        return to_domain(np.where(nothing, 0.0, wide - outer))
 
     if cells.plan.poisson:
         corrected, without = to_domain(square - gram), to_domain(square)

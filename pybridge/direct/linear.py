@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._record import Record
-from pybridge.design.variance import DomainMoments
+from pybridge.design.variance import ROUNDING, DomainMoments
 from pybridge.direct.slopes import (
     about_mean,
     about_zero,
@@ -21,9 +21,6 @@ from pybridge.direct.slopes import (
     pooled_slopes,
     without_spread,
 )
-
-# A sum of products that is this small beside its terms is 0.
-ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
