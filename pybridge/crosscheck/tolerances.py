@@ -89,6 +89,9 @@ GOLDEN_SECTION = Tolerance(
 NUMERICAL_DERIVATIVES = Tolerance(
     1e-4, RELATIVE, "second derivatives by central differences keep four digits"
 )
+DENSE_SEARCH = Tolerance(
+    1e-4, STANDARD_ERROR, "a search that sees the likelihood only stops at the root of rounding"
+)
 QUADRATURE = Tolerance(
     1e-6, STANDARD_ERROR, "two quadratures of the same posterior, in posterior deviations"
 )
@@ -136,17 +139,18 @@ TAIL_STANDARD_ERROR = Tolerance(
 METAFOR = Tolerance(
     1e-3, STANDARD_ERROR, "metafor's search stops at a relative change of the likelihood"
 )
+METAFOR_SHORTFALL = likelihood(METAFOR, 1e-4)
 MONTE_CARLO = Tolerance(
     0.2, STANDARD_ERROR, "five Monte Carlo errors at an effective size of some 600 draws"
 )
 
+MONTE_CARLO_ERRORS = Tolerance(
+    5.0, STANDARD_ERROR, "five errors of the simulation itself, over some hundreds of numbers"
+)
+
 # ------------------------------------------------------------------------------- printed numbers
 
-PRINTED = Tolerance(
-    1.0, LAST_DIGIT, "half a unit of the last printed digit, where the engine is the same"
-)
+PRINTED = Tolerance(0.51, LAST_DIGIT, "rounding of the printed number, by the same engine")
 PRINTED_OTHER_ENGINE = Tolerance(
-    1.0,
-    LAST_DIGIT,
-    "half a unit of the last printed digit beside what the printing engine's search leaves",
+    1.0, LAST_DIGIT, "rounding of the printed number, and what the engine that printed it left"
 )

@@ -74,6 +74,11 @@ def pairings(reference: str, method: str) -> list[Pairing]:
     ]
 
 
+def scripts(chosen: set[str]) -> tuple[str, ...]:
+    """Scripts of r_reference that these cases need."""
+    return SCRIPTS
+
+
 def case_names() -> list[str]:
     """Names of all cases of this suite."""
     return [f"Fay-Herriot {name} {method}" for name in NAMES for method in METHODS]

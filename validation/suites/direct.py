@@ -41,6 +41,11 @@ def _estimators(name: str) -> list[str]:
     return load(name).estimators
 
 
+def scripts(chosen: set[str]) -> tuple[str, ...]:
+    """Scripts of r_reference that these cases need."""
+    return SCRIPTS
+
+
 def case_names() -> list[str]:
     """Names of all cases of this suite."""
     return [_label(name, e) for name in CASES.index for e in _estimators(name)]

@@ -30,14 +30,28 @@ def scripts_of_files() -> dict[str, str]:
 
 def case_names() -> list[str]:
     """A case a kept file."""
-    return [f"kept {name.removesuffix('.csv')}" for name in scripts_of_files()]
+    return [_label(name) for name in scripts_of_files()]
+
+
+def _label(name: str) -> str:
+    return f"kept {name.removesuffix('.csv')}"
+
+
+def scripts(chosen: set[str]) -> tuple[str, ...]:
+    """Scripts of r_reference that these cases need, but for those that sample for minutes."""
+    found = dict.fromkeys(
+        script
+        for name, script in scripts_of_files().items()
+        if _label(name) in chosen and script not in SLOW
+    )
+    return tuple(found)
 
 
 def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
     """All comparisons of the chosen files."""
     rows = []
     for name, script in scripts_of_files().items():
-        case = f"kept {name.removesuffix('.csv')}"
+        case = _label(name)
         if case not in chosen:
             continue
         why_not = plain.why_not(script)

@@ -55,6 +55,11 @@ def _label(name: str, threshold: float) -> str:
     return f"tail {name} over {threshold:g}"
 
 
+def scripts(chosen: set[str]) -> tuple[str, ...]:
+    """Scripts of r_reference that these cases need."""
+    return SCRIPTS
+
+
 def case_names() -> list[str]:
     """Names of all cases of this suite."""
     return [_label(name, threshold) for name, threshold in cases()]
