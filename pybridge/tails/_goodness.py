@@ -66,7 +66,7 @@ def bootstrap_statistics(
     for start in range(0, replicates, per_block):
         rows = min(per_block, replicates - start)
         x = draw_sorted(rng=rng, n_rows=rows, n=n, shape=shape, scale=1.0)
-        fits = refit_rows(excesses=x)
+        fits = refit_rows(excesses=x, start=shape)
         n_boundary += int(fits.at_boundary.sum())
         e = to_exponential(
             excesses=x, shape=fits.shape[:, np.newaxis], scale=fits.scale[:, np.newaxis]

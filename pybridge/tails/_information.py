@@ -15,7 +15,7 @@ def log_likelihood(*, excesses: np.ndarray, shape: float, scale: float) -> float
     y = excesses / scale
     if shape * float(y.max()) <= -1.0:
         return -np.inf
-    a, b, _ = likelihood_sums(excesses=y, t=shape)
+    a, b, _, _ = likelihood_sums(excesses=y, t=shape)
     # A / shape, the mean of -log P(X > x), has the limit mean y at shape 0.
     mean_exponential = a / shape if abs(shape) > 1e-12 else b
     return float(-n * (np.log(scale) + a + mean_exponential))
@@ -38,7 +38,7 @@ def observed_information(
     n = excesses.size
     if sums is None:
         sums = likelihood_sums(excesses=excesses / scale, t=shape)
-    a, b, c = sums
+    a, b, c, _ = sums
     second_scale = (1.0 - (1.0 + shape) * (2.0 * b - shape * c)) / scale**2
     mixed = (b - (1.0 + shape) * c) / scale
     if abs(shape) < _NEAR_ZERO_SHAPE:

@@ -67,13 +67,13 @@ def penalised_maximum(*, excesses: np.ndarray, strength: float, power: float) ->
     if high <= low or slope(low) <= 0.0:
         mean = float(r.mean())
         value = -n * (math.log(mean * largest) + 1.0)
-        sums = Sums(0.0, 1.0, float(np.mean((r / mean) ** 2)))
+        y = r / mean
+        sums = Sums(0.0, 1.0, float(np.mean(y**2)), float(np.mean(y**3)))
         return Maximum(0.0, mean * largest, value, False, 0.0, sums)
     theta = math.expm1(brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
     shape, ratio, sums = shape_profile_point(r, theta)
     value = -n * (math.log(ratio * largest) + sums.log_mean * (1.0 + 1.0 / shape))
-    sums = Sums(sums.log_mean, sums.ratio_mean / ratio, sums.ratio_square / ratio**2)
-    return Maximum(shape, ratio * largest, value, False, theta / largest, sums)
+    return Maximum(shape, ratio * largest, value, False, theta / largest, sums.divided(ratio))
 
 
 def penalty_information(*, shape: float, strength: float, power: float) -> float:

@@ -1,12 +1,13 @@
-"""The three sums over excesses that the generalised Pareto likelihood is made of.
+"""The sums over excesses that the generalised Pareto likelihood is made of.
 
 With t = shape / scale everything that the likelihood, its score and its information need is
-    A = mean log(1 + t x),   B = mean x / (1 + t x),   C = mean (x / (1 + t x))^2,
+    A = mean log(1 + t x),   B, C, D = means of x / (1 + t x), of its square and its cube,
 and near t = 0 the first moments. Long samples are read in blocks, so the work space is bounded.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,34 +17,54 @@ _OUTER = 1 << 14
 
 
 class Sums(NamedTuple):
-    """A, B, C of the module docstring, each a mean over the excesses."""
+    """A, B, C, D of the module docstring, each a mean over the excesses."""
 
     log_mean: float
     ratio_mean: float
     ratio_square: float
+    ratio_cube: float
+
+    def divided(self, unit: float) -> Sums:
+        """The sums of excesses that are divided by a unit (and t times it)."""
+        b, c, d = self.ratio_mean / unit, self.ratio_square / unit**2, self.ratio_cube / unit**3
+        return Sums(self.log_mean, b, c, d)
+
+    def moved(self, step: float) -> Sums:
+        """The sums at t + step, for a step so small that its fourth power is rounding."""
+        a, b, c, d = self
+        return Sums(
+            a + step * (b - step * (0.5 * c - step * d / 3.0)),
+            b - step * (c - step * d),
+            c - 2.0 * step * d,
+            d,
+        )
 
 
 def likelihood_sums(*, excesses: np.ndarray, t: float) -> Sums:
-    """A, B and C at one t; ``excesses`` is (n,)."""
+    """A to D at one t; ``excesses`` is (n,)."""
     n = excesses.size
     if n <= _BLOCK:
-        a, b, c = _block_sums(excesses, t)
+        total = _block_sums(excesses, t)
     else:
         parts = [_block_sums(excesses[i : i + _BLOCK], t) for i in range(0, n, _BLOCK)]
-        a, b, c = (float(np.sum(column)) for column in zip(*parts))
-    return Sums(a / n, b / n, c / n)
+        total = [math.fsum(column) for column in zip(*parts)]
+    return Sums(*(value / n for value in total))
 
 
-def _block_sums(x: np.ndarray, t: float) -> tuple[float, float, float]:
-    work = t * x
-    a = float(np.add.reduce(np.log1p(work)))
-    work += 1.0
-    np.divide(x, work, out=work)
-    return a, float(np.add.reduce(work)), float(work @ work)
+def _block_sums(x: np.ndarray, t: float) -> list[float]:
+    ratio = t * x
+    work = np.log1p(ratio)
+    a = float(np.add.reduce(work))
+    ratio += 1.0
+    np.divide(x, ratio, out=ratio)
+    np.multiply(ratio, ratio, out=work)
+    return [a, float(np.add.reduce(ratio)), float(np.add.reduce(work)), float(work @ ratio)]
 
 
-def log_means(*, excesses: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """A at several t: (k,) from (n,) excesses and (k,) values of t."""
+def log_means(
+    *, excesses: np.ndarray, t: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """A at several t: (k,) from (n,) excesses and (k,) values of t; ``weights`` (n,) sum to 1."""
     n, k = excesses.size, t.size
     columns = min(n, _OUTER)
     rows = max(1, min(k, _OUTER // columns))
@@ -56,8 +77,11 @@ def log_means(*, excesses: np.ndarray, t: np.ndarray) -> np.ndarray:
             work = buffer[: some.size, : part.size]
             np.multiply(some[:, np.newaxis], part, out=work)
             np.log1p(work, out=work)
-            total[first : first + rows] += np.add.reduce(work, axis=1)
-    return total / n
+            if weights is None:
+                total[first : first + rows] += np.add.reduce(work, axis=1)
+            else:
+                total[first : first + rows] += work @ weights[start : start + columns]
+    return total / n if weights is None else total
 
 
 def moments(*, excesses: np.ndarray, powers: tuple[int, ...]) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pybridge.tails.records import ParetoFit
 
 KINDS = ("resampling", "parametric")
-_BLOCK = 1 << 19  # doubles
+_BLOCK = 1 << 17  # doubles
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +162,9 @@ def parametric_refits(
     """Fits of ``replicates`` samples of n excesses from the distribution."""
     per_block = max(1, _BLOCK // n)
     parts = [
-        refit_rows(excesses=draw(rng=rng, size=(rows, n), shape=shape, scale=scale))
+        refit_rows(
+            excesses=draw(rng=rng, size=(rows, n), shape=shape, scale=scale), start=shape / scale
+        )
         for rows in _block_sizes(replicates, per_block)
     ]
     return _joined(parts)
@@ -184,18 +187,54 @@ def resampling_refits(
     ordered = np.sort(excesses)[::-1].copy()
     sample = prepare(excesses=ordered, shape=max(shape, -1.0 + 1e-9), scale=scale)
     n = ordered.size
+    space = CountSpace(min(replicates, max(1, _BLOCK // n)), n)
     parts = []
-    for rows in _block_sizes(replicates, max(1, _BLOCK // n)):
+    for rows in _block_sizes(replicates, space.n_rows):
         totals = rng.binomial(n_scores, n / n_scores, size=rows)
-        parts.append(refit_counts(sample=sample, counts=uniform_counts(totals, n, rng)))
+        parts.append(refit_counts(sample=sample, counts=space.draw(totals, rng)))
     return _joined(parts)
 
 
-def uniform_counts(totals: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """(R, n) counts of draws with replacement from n, row r having ``totals[r]`` of them."""
-    owner = np.repeat(np.arange(totals.size, dtype=np.int64) * n, totals)
-    owner += rng.integers(0, n, size=owner.size, dtype=np.int32)
-    return np.bincount(owner, minlength=totals.size * n).reshape(totals.size, n)
+class CountSpace:
+    """Room for counts of resamples, made once: fresh pages would cost more than the draws."""
+
+    def __init__(self, n_rows: int, n: int) -> None:
+        self.n_rows, self.n = n_rows, n
+        width = n + 10 * math.isqrt(n) + 20
+        self.uniforms = np.empty((n_rows, width))
+        self.cells = np.empty((n_rows, width), dtype=np.int64)
+        self.counts = np.empty((n_rows, n))
+        self.offsets = np.arange(n_rows, dtype=np.int64)[:, np.newaxis] * n
+
+    def draw(self, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Counts of draws with replacement from n, row r having ``totals[r]`` of them.
+
+        Returns
+        -------
+        (R, n) float64, a view that the next call overwrites; R is at most ``n_rows``.
+        """
+        n_rows, most = totals.size, int(totals.max(initial=0))
+        if most > self.uniforms.shape[1]:
+            return CountSpace(n_rows, max(most, self.n))._of(self.n).draw(totals, rng)
+        least = int(totals.min(initial=0))
+        flat = self.uniforms.ravel()[: n_rows * most]
+        rng.random(out=flat)
+        flat *= self.n
+        cells = self.cells.ravel()[: n_rows * most].reshape(n_rows, most)
+        np.copyto(cells.ravel(), flat, casting="unsafe")
+        cells += self.offsets[:n_rows]
+        # Rows have a few draws too many; these go to a cell of their own, which is dropped.
+        surplus = np.arange(least, most) >= totals[:, np.newaxis]
+        cells[:, least:][surplus] = n_rows * self.n
+        found = np.bincount(cells.ravel(), minlength=n_rows * self.n + 1)[:-1]
+        np.copyto(self.counts[:n_rows], found.reshape(n_rows, self.n))
+        return self.counts[:n_rows]
+
+    def _of(self, n: int) -> CountSpace:
+        """The same room for another number of excesses."""
+        self.n, self.counts = n, np.empty((self.n_rows, n))
+        self.offsets = np.arange(self.n_rows, dtype=np.int64)[:, np.newaxis] * n
+        return self
 
 
 def _block_sizes(total: int, per_block: int) -> Iterator[int]:

@@ -235,7 +235,7 @@ def simulated_power(
         for start in range(0, b, per_block):
             size = (min(per_block, b - start), n)
             x = draw(rng=rng, size=size, shape=_regular("shape", value), scale=1.0)
-            parts.append(refit_rows(excesses=x).shape)
+            parts.append(refit_rows(excesses=x, start=value).shape)
         fits.append(np.concatenate(parts))
     gap = np.abs(fits[0] - fits[1])
     s_a, s_b = ((1.0 + one) / math.sqrt(n) for one in fits)

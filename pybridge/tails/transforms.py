@@ -173,4 +173,7 @@ def as_transform(value: Transform | str | None) -> Transform:
     """
     if isinstance(value, Transform):
         return value
-    return Transform() if value is None else Transform(choose("transform", value, KINDS))
+    return _NONE if value is None else Transform(choose("transform", value, KINDS))
+
+
+_NONE = Transform()

@@ -8,7 +8,7 @@ import pytest
 from pybridge.errors import InputError
 from pybridge.tails._distribution import draw
 from pybridge.tails._streams import stream
-from pybridge.tails.bootstrap import percentile_interval, uniform_counts
+from pybridge.tails.bootstrap import CountSpace, percentile_interval
 from pybridge.tails.generalized_pareto import generalized_pareto
 
 
@@ -51,10 +51,12 @@ def test_streams_of_other_purposes_differ() -> None:
 
 def test_counts_have_the_totals_asked_for_and_are_uniform() -> None:
     rng = np.random.default_rng(4)
-    totals = np.array([0, 5, 4000])
-    counts = uniform_counts(totals, 10, rng)
-    assert counts.sum(axis=1).tolist() == totals.tolist()
-    assert np.abs(counts[2] - 400).max() < 4.5 * np.sqrt(400 * 0.9)
+    for totals in ([0, 5, 4000], [3, 3, 3], [10, 12], [0, 0, 0]):
+        counts = CountSpace(3, 10).draw(np.array(totals), rng)
+        assert counts.shape == (len(totals), 10)
+        assert counts.sum(axis=1).tolist() == totals
+    counts = CountSpace(2, 10).draw(np.array([4000, 4000]), rng)
+    assert np.abs(counts - 400).max() < 4.5 * np.sqrt(400 * 0.9)
 
 
 def test_a_sample_with_replicates_at_the_boundary_says_so() -> None:

@@ -1,0 +1,114 @@
+"""Figures of tails take a record and axes, draw what the record holds, and return the axes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from pybridge.protocol.reading import make_protocol
+from pybridge.protocol.run import run_protocol
+from pybridge.protocol.verdict import Verdict
+from pybridge.report import tail_figures as figures
+from pybridge.simulate.tail_scores import TailModel, simulate_tail_scores
+from pybridge.tails.generalized_pareto import generalized_pareto
+from pybridge.tails.mean_residual_life import mean_residual_life
+from pybridge.tails.records import ParetoFit
+from pybridge.tails.scan import tail_scan
+
+
+def scores() -> np.ndarray:
+    return simulate_tail_scores({"a": TailModel(shape=0.2)}, n_items=2000)["score"].to_numpy()
+
+
+@functools.lru_cache(maxsize=1)
+def fit() -> ParetoFit:
+    return generalized_pareto(scores(), quantile=0.9, engine="native")
+
+
+@functools.lru_cache(maxsize=1)
+def verdict() -> Verdict:
+    models = {"a": TailModel(), "b": TailModel(), "c": TailModel(location=9, sigmoid=True)}
+    table = simulate_tail_scores(models, n_items=2000)
+    plan = make_protocol(
+        models=list(models),
+        mean_margin=0.1,
+        tail_margin=0.5,
+        replicates=99,
+        engine="native",
+        fit_method="table",
+        scan_quantiles=[0.95, 0.97],
+    )
+    return run_protocol(plan, table, exploratory=True)
+
+
+def axes():
+    return Figure().subplots()
+
+
+def points(ax, marker: str = "o") -> np.ndarray:
+    """Coordinates of the line with this marker that has most points."""
+    lines = [line for line in ax.get_lines() if line.get_marker() == marker]
+    return max((line.get_xydata() for line in lines), key=len)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_quantile_and_probability_plots(given: bool) -> None:
+    for draw in (figures.quantile_figure, figures.probability_figure):
+        ax = axes() if given else None
+        out = draw(fit(), ax)
+        assert out is ax or not given
+        drawn = points(out)
+        assert len(drawn) == fit().n_exceedances
+        band = out.collections[0].get_paths()[0].vertices
+        inside = np.mean(
+            (drawn[:, 1] >= np.interp(drawn[:, 0], *band[1 : len(drawn) + 1].T) - 1e-9)
+        )
+        assert inside > 0.8  # most points of a good fit lie above the band's lower edge
+    np.testing.assert_allclose(
+        points(figures.quantile_figure(fit()))[:, 1], np.sort(fit().excesses)
+    )
+
+
+def test_return_levels_pass_through_the_scores() -> None:
+    ax = figures.return_level_figure(fit(), axes())
+    drawn = points(ax)
+    assert len(drawn) == fit().n_exceedances and drawn[-1, 1] == pytest.approx(scores().max())
+    assert ax.get_xscale() == "log"
+
+
+def test_mean_residual_life() -> None:
+    life = mean_residual_life(scores(), thresholds=np.linspace(0, 3, 20))
+    ax = figures.mean_residual_life_figure(life, axes())
+    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), life.mean_excess)
+
+
+def test_the_scan_shows_every_model_its_window_and_fits_that_are_none() -> None:
+    scan = tail_scan(
+        {"a": scores(), "bad": np.linspace(0, 1, 500)}, quantiles=[0.9, 0.95], engine="native"
+    )
+    ax = figures.stability_figure(scan, axes(), window=(0.92, 0.97), registered=0.95)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["window of G5", "registered", "a", "bad", "no fit"]
+    assert len(points(ax)) == 2 and len(points(ax, "x")) == 2
+
+
+def test_the_family_names_every_gate_verdict_and_that_it_is_exploratory() -> None:
+    ax = figures.family_figure(verdict(), axes())
+    texts = [text.get_text() for text in ax.texts]
+    assert len(texts) == 3 * 8 and texts.count("not computed") >= 2
+    for one in verdict().pairs:
+        assert f"KILL ({one.first_failure})" in texts
+    assert "EXPLORATORY" in ax.get_xlabel()
+
+
+def test_figures_of_several_panels(tmp_path) -> None:
+    panels = figures.diagnostic_figure(fit())
+    assert len(panels) == 3
+    upper, lower = figures.verdict_figure(verdict())
+    for one in (panels[0], upper):
+        one.figure.savefig(tmp_path / "figure.png")
+        assert (tmp_path / "figure.png").stat().st_size > 5000
+    assert lower.get_ylabel() == "shape"
