@@ -118,14 +118,13 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _draw(verdict: Verdict, folder: Path) -> None:
+    """The page and a figure a scorer, where matplotlib is there."""
     from pybridge.errors import EngineUnavailable
 
     try:
-        from pybridge.report.tail_figures import verdict_figure
-
         for scorer in verdict.scans:
-            axes = verdict_figure(verdict, scorer)
             safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in scorer)
-            axes[0].figure.savefig(folder / f"verdict_{safe}.png", dpi=110)
+            verdict.plot(scorer)[0].figure.savefig(folder / f"verdict_{safe}.png", dpi=110)
+        verdict.to_html(folder / "verdict.html")
     except EngineUnavailable as error:
         say(str(error))

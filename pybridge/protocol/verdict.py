@@ -213,6 +213,20 @@ class Verdict(Record):
             paths[-1].write_text(text + "\n", encoding="utf-8", newline="\n")
         return paths
 
+    def plot(self, scorer: str | None = None) -> Any:
+        """The family as a picture of gates, over the scan of one scorer; returns the axes."""
+        from pybridge.report.tail_figures import verdict_figure
+
+        return verdict_figure(self, scorer)
+
+    def to_html(self, path: str | PathLike[str]) -> Path:
+        """Write one page with everything, figures included."""
+        from pybridge.report.tail_page import verdict_page
+
+        target = Path(path)
+        target.write_text(verdict_page(self), encoding="utf-8", newline="\n")
+        return target
+
     def _table(self) -> pd.DataFrame:
         short = {"pass": "pass", "fail": "FAIL", "not computed": "none"}
         table = self.to_frame().drop(columns=["run"])

@@ -41,6 +41,12 @@ class MeanResidualLife(Record):
         names = [n for n in self.__dataclass_fields__ if n != "level"]
         return pd.DataFrame({n: np.array(getattr(self, n)) for n in names})
 
+    def plot(self, ax: Any = None) -> Any:
+        """Mean excess against the threshold; returns the axes."""
+        from pybridge.report.tail_figures import mean_residual_life_figure
+
+        return mean_residual_life_figure(self, ax)
+
     def summary(self) -> str:
         return f"Mean residual life\n{self.to_frame().to_string(index=False)}"
 

@@ -303,6 +303,12 @@ class ParetoFit(Record):
             )
         return self.transform.apply(number_vector("data", data))
 
+    def plot(self, axes: Any = None) -> Any:
+        """QQ, PP and return levels; returns the three axes."""
+        from pybridge.report.tail_figures import diagnostic_figure
+
+        return diagnostic_figure(self, axes)
+
     def to_frame(self) -> pd.DataFrame:
         """One row a parameter, with its interval from the standard error."""
         rows = []

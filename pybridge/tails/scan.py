@@ -76,6 +76,12 @@ class TailScan(Record):
         table = pd.DataFrame({n: np.array(v) for n, v in columns.items()})
         return table.assign(level=self.level)
 
+    def plot(self, ax: Any = None) -> Any:
+        """The shape of every model over the thresholds; returns the axes."""
+        from pybridge.report.tail_figures import stability_figure
+
+        return stability_figure(self, ax)
+
     def summary(self) -> str:
         shown = ["model", "quantile", "n_exceedances", "shape", "lower", "upper", "scale"]
         table = self.to_frame()[[*shown, "anderson_darling_p", "status"]]

@@ -87,6 +87,7 @@ def test_plan_register_run_and_what_is_refused(scores, tmp_path, capsys) -> None
         "family.csv",
         "gates.csv",
         "scan.csv",
+        "verdict.html",
         "verdict.json",
         "verdict.txt",
         "verdict_score.png",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 
 import numpy as np
 import pytest
@@ -112,3 +113,20 @@ def test_figures_of_several_panels(tmp_path) -> None:
         one.figure.savefig(tmp_path / "figure.png")
         assert (tmp_path / "figure.png").stat().st_size > 5000
     assert lower.get_ylabel() == "shape"
+
+
+def test_records_draw_themselves(tmp_path) -> None:
+    scan = verdict().scans["score"]
+    assert scan.plot(axes()).get_ylabel() == "shape"
+    assert len(fit().plot()) == 3 and len(verdict().plot()) == 2
+    assert mean_residual_life(scores()).plot().get_xlabel() == "threshold"
+
+
+def test_the_page_holds_everything_and_loads_nothing(tmp_path) -> None:
+    text = verdict().to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count("EXPLORATORY RUN") == 2
+    for one in verdict().pairs:
+        for outcome in one.outcomes:
+            assert outcome.sentence in html.unescape(text)
+    assert verdict().protocol_sha256 in text and verdict().data_sha256 in text
+    assert "http" not in text and text.count("data:image/png") >= 3
