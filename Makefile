@@ -36,9 +36,9 @@ lint: ## black, flake8, mypy
 	$(PY) -m mypy || status=1; \
 	exit $$status
 
-validate: ## every comparison: with R kept and live, with independent reimplementations, by simulation
+validate: ## bridge, plain R, native engines and reimplementations over all cases, as one table
 	@$(SETUP) test
-	@PYBRIDGE_REQUIRE_R=1 $(PYTEST) tests/golden tests/identities tests/live_r tests/simulation $(ARGS)
+	@$(PY) -m validation $(ARGS)
 
 golden: ## run the plain R scripts again and write their answers to r_reference/golden
 	@$(SETUP) test

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pybridge.crosscheck.agreement import AgreementTable
+from pybridge.crosscheck.asking import ask_all
 from pybridge.crosscheck.comparer import Answers, Pairing, compare_producers
 from pybridge.crosscheck.fits import EngineAnswer, FitCrosscheck
 from pybridge.crosscheck.tolerances import (
@@ -25,12 +24,10 @@ from pybridge.crosscheck.tolerances import (
     likelihood,
     relative,
 )
-from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.smoothing._area_fit import AreaFit
 from pybridge.smoothing._area_model import area_model_at, prepare
 from pybridge.smoothing._area_profile import score_and_slope
-from pybridge.smoothing._spec import FayHerriotSpec
-from pybridge.smoothing.fay_herriot import ADAPTERS, Adapter
+from pybridge.smoothing.fay_herriot import ADAPTERS
 from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
 from pybridge.tables.area import AreaTable
 
@@ -57,65 +54,12 @@ def crosscheck_area(fit: FayHerriotFit) -> FitCrosscheck:
         An engine that is missing, or refuses the table, is in ``unavailable``; nothing is raised
         for it.
     """
-    found: dict[str, AreaFit] = {}
-    unavailable: dict[str, str] = {}
-    for adapter in _adapters(fit.spec.method):
-        for mode in adapter.modes:
-            spec = _spec(fit.spec, adapter, mode)
-            producer = name_of(adapter, mode)
-            answer = _ask(adapter, fit.area, spec)
-            if isinstance(answer, AreaFit):
-                found[producer] = answer
-            else:
-                # A missing engine is missing in every mode: it is named once.
-                missing = isinstance(answer, EngineUnavailable)
-                unavailable[adapter.engine if missing else producer] = _why(answer)
-                if missing:
-                    break
+    if fit.spec.correlation is not None:
+        from pybridge.crosscheck.spatial import crosscheck_spatial
+
+        return crosscheck_spatial(fit)
+    found, unavailable = ask_all(ADAPTERS, fit.area, fit.spec)
     return _record(fit, found, unavailable)
-
-
-def name_of(adapter: Adapter, mode: str) -> str:
-    """Engine and mode; the native engine has one mode only."""
-    return adapter.engine if len(adapter.modes) == 1 else f"{adapter.engine} {mode}"
-
-
-def _adapters(method: str) -> list[Adapter]:
-    """Every adapter with this method, the native one first."""
-    able = [a for a in ADAPTERS if method.lower() in map(str.lower, a.methods)]
-    return sorted(able, key=lambda a: a.engine != "native")
-
-
-def _spec(spec: FayHerriotSpec, adapter: Adapter, mode: str) -> FayHerriotSpec:
-    """The same request to another engine; options only where they are that engine's own."""
-    module = importlib.import_module(adapter.module)
-    given = dict(spec.options) if spec.engine == adapter.engine else {}
-    own = next(word for word in adapter.methods if word.lower() == spec.method.lower())
-    return FayHerriotSpec(
-        engine=adapter.engine,
-        method=own,
-        mode=mode,
-        level=spec.level,
-        seed=spec.seed,
-        options=module.complete_options(given),
-    )
-
-
-def _ask(adapter: Adapter, area: AreaTable, spec: FayHerriotSpec) -> AreaFit | Exception:
-    module = importlib.import_module(adapter.module)
-    try:
-        with warnings.catch_warnings():
-            # What R says is kept in the answer's conditions.
-            warnings.simplefilter("ignore", EngineWarning)
-            found: AreaFit = module.fit(area, spec)
-            return found
-    except (InputError, EngineUnavailable, EngineError) as error:
-        return error
-
-
-def _why(error: Any) -> str:
-    text = error.message if error.got is None else f"{error.message} ({error.got})"
-    return f"{text}. {error.hint}" if error.hint else text
 
 
 def _record(

@@ -10,6 +10,7 @@ import numpy as np
 
 from pybridge._options import choose
 from pybridge.crosscheck.agreement import AgreementTable
+from pybridge.crosscheck.asking import why
 from pybridge.crosscheck.comparer import Answers, Pairing, compare_producers
 from pybridge.crosscheck.fits import EngineAnswer, FitCrosscheck
 from pybridge.crosscheck.tolerances import (
@@ -68,7 +69,7 @@ def crosscheck_tail(
                 name = engine if engine == "native" else f"{engine} {mode}"
                 found[name] = _fit(fit, engine, mode)
         except (EngineUnavailable, EngineError) as error:
-            unavailable[engine] = f"{error.message}. {error.hint or ''}".strip()
+            unavailable[engine] = why(error)
     answers = tuple(
         EngineAnswer(
             producer=name,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pybridge.crosscheck.agreement import AgreementTable
+from pybridge.crosscheck.asking import why
 from pybridge.crosscheck.comparer import Answers, Pairing, compare_producers
 from pybridge.crosscheck.fits import EngineAnswer, FitCrosscheck
 from pybridge.crosscheck.tolerances import (
@@ -116,7 +117,7 @@ def _ask(engine: str, module: str, fit: TaxonomyFit) -> TaxonomyAnswer | str:
             found: TaxonomyAnswer = adapter.fit(fit.area, fit.levels, spec)
             return found
     except (InputError, EngineUnavailable, EngineError) as error:
-        return f"{error.message}. {error.hint or ''}".strip()
+        return why(error)
 
 
 def _height(answer: TaxonomyAnswer, fit: TaxonomyFit, criterion: str | None) -> float:

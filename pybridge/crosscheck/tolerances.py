@@ -109,6 +109,12 @@ SAE_SHORTFALL = Tolerance(
 )
 SAE_TIGHT = Tolerance(1e-7, STANDARD_ERROR, "sae with PRECISION = 1e-12 stops at its rounding")
 
+# The rule for stopping divides by the signed parameter: a negative correlation is not watched.
+SPATIAL = Tolerance(
+    1e-2, STANDARD_ERROR, "sae stops at a relative change of 1e-4, and does not watch rho < 0"
+)
+SPATIAL_SHORTFALL = likelihood(SPATIAL, 1e-4)
+
 # emdi searches by optimize() with its default tolerance, which is absolute; on variances rescaled
 # to near 100 it leaves 1e-4 of the variance. Its likelihood on the default interval is as coarse.
 EMDI = Tolerance(

@@ -141,9 +141,12 @@ def _engine_numbers(
             LevelEffects(codes=own.codes, mean=mean[own.codes], standard_error=error[own.codes])
         )
     half = NormalDist().inv_cdf(0.5 + spec.level / 2.0) * standard_errors(base.mse)
+    variances = np.array(value["variances"])  # to the last bit: those of the base went to units
     changed: dict[str, Any] = {which: float(value["log_likelihood"][0])}
     return replace(
         base,
+        model_variance=float(variances[-1]),
+        model_variances=variances,
         coefficients=beta,
         coefficient_covariance=np.array(value["vb"]).reshape(beta.size, beta.size),
         estimate=estimate,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
 from pybridge.smoothing._taxonomy_record import TaxonomyEstimate, TaxonomyPosterior
 from pybridge.smoothing._taxonomy_spec import TaxonomyAnswer, TaxonomySpec
 from pybridge.tables.area import AreaTable
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 SENSITIVITY_FACTORS = (0.1, 1.0, 10.0)
 
@@ -259,6 +262,19 @@ class TaxonomyFit(Record):
             "domains": plain(self.to_frame().to_dict("list")),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same fit by every engine that has its method, each beside the native one.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, where they part, which is nearer to the
+            optimum, and which engines could not be asked.
+        """
+        from pybridge.crosscheck.taxonomy import crosscheck_taxonomy
+
+        return crosscheck_taxonomy(self)
 
     def r_script(self, path: str | PathLike[str] | None = None) -> str:
         """A complete R script, data included: rma.mv for REML and ML, JAGS for bayes.
