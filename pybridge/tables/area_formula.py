@@ -17,9 +17,7 @@ import pandas as pd
 
 from pybridge._checks import listed, need_columns
 from pybridge.errors import InputError
-
-# Functions that a formula may use beside patsy's own and numpy's as np.
-_FUNCTIONS = {"np": np, "log": np.log, "log10": np.log10, "exp": np.exp, "sqrt": np.sqrt}
+from pybridge.tables.formula import FUNCTIONS, plain_columns
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def _columns_used(description: Any, formula: str, table: pd.DataFrame) -> Iterat
     """Columns on the right; a name that is neither a column nor a function is an InputError."""
     from patsy import builtins
 
-    known = set(builtins.__all__) | set(_FUNCTIONS) | {"True", "False", "None"}
+    known = set(builtins.__all__) | set(FUNCTIONS) | {"True", "False", "None"}
     for term in description.rhs_termlist:
         for factor in term.factors:
             tree = _parsed(factor.code, formula)
@@ -185,9 +183,9 @@ def area_covariates(
                 got=f"missing in {listed(labels[absent])}",
                 hint="Fill it, or drop these domains.",
             )
-    frame = _plain_columns(table, formula.used)
+    frame = plain_columns(table, formula.used)
     right = patsy.ModelDesc([], formula.description.rhs_termlist)
-    space = patsy.EvalEnvironment([_FUNCTIONS])
+    space = patsy.EvalEnvironment([FUNCTIONS])
     try:
         with np.errstate(all="ignore"):
             matrix = patsy.dmatrix(right, frame, eval_env=space, NA_action=_keep_all())
@@ -208,22 +206,6 @@ def area_covariates(
         )
     _check_categories(matrix.design_info, frame, sampled)
     return names, values
-
-
-def _plain_columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
-    """The columns with numpy's types, which are the ones patsy knows; none has missing values."""
-    frame = table[list(names)].copy()
-    for name in names:
-        dtype = frame[name].dtype
-        if isinstance(dtype, (np.dtype, pd.CategoricalDtype)):
-            continue
-        if pd.api.types.is_bool_dtype(dtype):
-            frame[name] = frame[name].to_numpy(dtype=bool)
-        elif pd.api.types.is_numeric_dtype(dtype):
-            frame[name] = frame[name].to_numpy(dtype=np.float64)
-        else:
-            frame[name] = pd.Series(list(frame[name]), index=frame.index, dtype=object)
-    return frame
 
 
 def _keep_all() -> Any:

@@ -182,7 +182,18 @@ def test_labels_that_cannot_be() -> None:
 # --- formulas ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("formula", ["~ f + C(k)", "~ f:k", "~ np.exp(f)", "~ Q('f') + k"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "~ f + C(k)",
+        "~ f:k",
+        "~ np.exp(f)",
+        "~ Q('f') + k",
+        "~ I(f > 0)",
+        "~ C(Q('k')) * f",
+        "~ C(k, Sum)",
+    ],
+)
 def test_a_formula_makes_the_same_columns_for_population_and_sample(formula: str) -> None:
     table = units().assign(y=1.0)
     found = pb.population(table, domain="d", formula=formula)
@@ -202,8 +213,12 @@ def test_formulas_that_cannot_be() -> None:
 
     assert code_of(described, "y ~ f") == "bad_formula"
     assert code_of(described, "~ f +") == "bad_formula"
-    assert code_of(described, "~ nothing") == "bad_formula"
-    assert code_of(described, "~ scale(f)") == "stateful_formula"
+    assert code_of(described, "~ .") == "bad_formula"
+    assert code_of(described, 5) == "bad_formula"
+    assert code_of(described, "~ np.exp(k)") == "bad_formula"
+    assert code_of(described, "~ nothing") == "missing_column"
+    assert code_of(described, "~ table") == "missing_column"
+    assert code_of(described, "~ log(f)") == "not_finite"
     assert code_of(described, "~ f", auxiliary=["f"]) == "conflicting_arguments"
     found = described("~ C(k)")
     sample = table.assign(y=1.0, w=1.0, k=table["k"].replace("a", "z"))
@@ -213,3 +228,38 @@ def test_formulas_that_cannot_be() -> None:
     assert code_of(pb.generalized_regression, design, found, formula="~ f", **words) == (
         "unknown_auxiliary"
     )
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "scale(f)",
+        "I(f - np.mean(f))",
+        "I(f / f.max())",
+        "f.rank()",
+        "bs(f, df=4)",
+        "I(f.shift(1, fill_value=0.0))",
+    ],
+)
+def test_a_term_that_looks_at_other_rows_is_refused(term: str) -> None:
+    assert (
+        code_of(pb.population, units(), domain="d", formula=f"~ k + {term}") == "stateful_formula"
+    )
+
+
+def test_missing_values_in_a_formula() -> None:
+    table = units()
+    table.loc[3, "k"] = None
+    words = dict(domain="d", auxiliary=None)
+    assert code_of(pb.population, table, formula="~ f + C(k)", **words) == "missing_values"
+    assert pb.population(table, formula="~ f", **words).auxiliary == ("f",)
+    table.loc[7, "f"] = np.nan
+    assert code_of(pb.population, table, formula="~ np.abs(f)", **words) == "missing_values"
+
+
+def test_a_formula_on_nullable_columns() -> None:
+    plain, nullable = units(), units().convert_dtypes()
+    words = dict(domain="d", formula="~ f + C(k) + I(f > 0)")
+    mine, theirs = pb.population(nullable, **words), pb.population(plain, **words)
+    assert mine.auxiliary == theirs.auxiliary
+    np.testing.assert_array_equal(mine.auxiliary_means, theirs.auxiliary_means)
