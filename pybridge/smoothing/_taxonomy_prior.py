@@ -93,7 +93,7 @@ class TaxonomyPrior(Record):
         )
 
 
-def prior_from_factor(factor: float, variance: np.ndarray, *, shape: float) -> TaxonomyPrior:
+def prior_from_factor(factor: float, variance: np.ndarray, *, shape: Any) -> TaxonomyPrior:
     """The same inverse-gamma at every level, its scale a multiple of the median variance above 0.
 
     Parameters
@@ -101,7 +101,7 @@ def prior_from_factor(factor: float, variance: np.ndarray, *, shape: float) -> T
     factor : float
     variance : (m,)
         Sampling variances of the labelled domains.
-    shape : float
+    shape : float, or one a level
     """
     positive = variance[variance > 0.0]
     if not factor > 0.0 or not positive.size:
@@ -113,7 +113,7 @@ def prior_from_factor(factor: float, variance: np.ndarray, *, shape: float) -> T
             got=factor,
         )
     return TaxonomyPrior(
-        shape=(shape,),
+        shape=shape,
         scale=(factor * float(np.median(positive)),),
         origin=f"{factor:g} x the median sampling variance",
     )

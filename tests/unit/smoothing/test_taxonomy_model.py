@@ -60,6 +60,7 @@ def test_the_record(fit):
 def test_the_summary_prints_the_prior(fit):
     text = fit.summary()
     assert "prior of each variance: inverse-gamma(1, 0.023468)" in text
+    assert "prior of each variance: inverse-gamma(1, 0.023468) (0.1 x the median" in text
     assert "coefficients flat" in text and "14 of county" in text
 
 
