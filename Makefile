@@ -36,7 +36,7 @@ lint: ## black, flake8, mypy
 	$(PY) -m mypy || status=1; \
 	exit $$status
 
-validate: ## bridge, plain R, native engines and reimplementations over all cases, as one table
+validate: ## bridge, plain R and independent reimplementations over all cases: the table of agreement
 	@$(SETUP) test
 	@$(PY) -m validation $(ARGS)
 
