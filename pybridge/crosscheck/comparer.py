@@ -91,8 +91,8 @@ def compare(
         NaN on both sides is agreement that there is no number; NaN on one side is not.
     tolerance : Tolerance
     unit : float or (k,) array, optional
-        Standard errors, for a tolerance in these; half units of the last digit, for ``last
-        digits``; for a relative tolerance the scale (default: the larger of the two numbers).
+        Standard errors, for a tolerance in these; a unit of the last digit, for ``last
+        digits``; for a relative tolerance the least scale (none: the larger of the numbers).
     keys : sequence of k, optional
         Names of the elements.
     """
@@ -143,7 +143,7 @@ def _scale(a: np.ndarray, b: np.ndarray, kind: str, unit: Any) -> np.ndarray:
     if kind == LOG_LIKELIHOOD:
         return np.ones_like(a)
     if kind == RELATIVE:
-        return larger if unit is None else np.broadcast_to(np.asarray(unit, float), a.shape)
+        return larger if unit is None else np.fmax(np.broadcast_to(unit, a.shape), larger)
     if unit is None:
         raise ValueError(f"a tolerance in {kind} needs the unit")
     given = np.broadcast_to(np.asarray(unit, dtype=np.float64), a.shape)
