@@ -93,7 +93,8 @@ class DirectEstimates(Record):
         low, high = self.sample.cells.outcome_range
         if low < 0 or high > 1:
             return np.zeros(len(self.estimate), dtype=bool)
-        return (self.estimate < 0) | (self.estimate > 1)
+        rounding = 1e-12
+        return (self.estimate < -rounding) | (self.estimate > 1 + rounding)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a domain."""
