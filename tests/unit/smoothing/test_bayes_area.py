@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from pybridge.errors import InputError
-from pybridge.smoothing import _bayes_adapter
 from pybridge.smoothing._bayes import AreaPosterior, fit_area_model_bayes
 from pybridge.smoothing._bayes_mixture import mixture_intervals
-from pybridge.smoothing._spec import FayHerriotSpec
-from validation.cases.taxonomy import load_area
 
 
 def problem(m=20, seed=1):
@@ -187,16 +184,3 @@ def test_mixture_with_far_apart_parts_is_bracketed():
     # 5 % of the whole is 10 % of the lower part.
     np.testing.assert_allclose(lower, -1.2815515655446004, rtol=1e-9)
     np.testing.assert_allclose(upper, 1000 + 1.2815515655446004, rtol=1e-9)
-
-
-def test_the_adapter_hands_on_the_exact_intervals():
-    from pybridge.tables.area import area_table
-
-    case = load_area("milk_areas")
-    table = area_table(case.formula, case.table)
-    fit = _bayes_adapter.fit(table, FayHerriotSpec(engine="native", method="bayes"))
-    known = fit_area_model_bayes(**case.area_arrays())
-    np.testing.assert_array_equal(fit.lower, known.lower)
-    np.testing.assert_array_equal(fit.upper, known.upper)
-    assert fit.exact["model_variance_mean"] == known.model_variance_mean
-    assert np.isfinite(fit.log_likelihood)
