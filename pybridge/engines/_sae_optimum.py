@@ -103,7 +103,11 @@ def spatial_optimum(
     sizes = np.geomspace(0.2 * middle, 2.0 * max(middle, float(np.std(residual))), 5)
 
     def height(point: np.ndarray) -> float:
-        return spatial_likelihoods(data, w, float(point[0]) ** 2, float(point[1])).of(method)
+        try:
+            at = spatial_likelihoods(data, w, float(point[0]) ** 2, float(point[1]))
+        except np.linalg.LinAlgError:  # V is singular to rounding here
+            return -math.inf
+        return at.of(method) if math.isfinite(at.of(method)) else -math.inf
 
     grid = [np.array([size, rho]) for rho in _CORRELATIONS for size in sizes]
     heights = [height(point) for point in grid]
@@ -133,6 +137,8 @@ def _newton(
     here = height(point)
     for _ in range(_MOST_STEPS):
         gradient, hessian = _differences(height, point, here, step_size)
+        if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+            break
         free = ~((point <= low) & (gradient <= 0)) & ~((point >= high) & (gradient >= 0))
         if not free.any():
             break
@@ -165,17 +171,18 @@ def _differences(
     minus = [height(point - along[k]) for k in (0, 1)]
     signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
     corners = [height(point + along[0] * a + along[1] * b) for a, b in signs]
-    gradient = (np.array(plus) - np.array(minus)) / (2.0 * h)
-    hessian = np.diag((np.array(plus) - 2.0 * here + np.array(minus)) / h**2)
-    cross = (corners[0] - corners[1] - corners[2] + corners[3]) / (4.0 * h[0] * h[1])
+    with np.errstate(invalid="ignore"):  # infinite where V is singular
+        gradient = (np.array(plus) - np.array(minus)) / (2.0 * h)
+        hessian = np.diag((np.array(plus) - 2.0 * here + np.array(minus)) / h**2)
+        cross = np.subtract(corners[0] + corners[3], corners[1] + corners[2]) / (4.0 * h[0] * h[1])
     hessian[0, 1] = hessian[1, 0] = cross
     return gradient, hessian
 
 
 def space_time_optimum(
     data: AreaData, w: Proximity, starts: list[np.ndarray], n_times: int
-) -> Optimum:
-    """The highest restricted maximum reached from the given starts."""
+) -> Optimum | None:
+    """The highest restricted maximum reached from the given starts; None if V is singular there."""
     return climb(data, space_time_covariance(data, w, n_times), starts)
 
 
@@ -214,18 +221,21 @@ def space_time_covariance(data: AreaData, w: Proximity, n_times: int) -> Covaria
     return covariance
 
 
-def climb(data: AreaData, covariance: Covariance, starts: list[np.ndarray]) -> Optimum:
+def climb(data: AreaData, covariance: Covariance, starts: list[np.ndarray]) -> Optimum | None:
     """The highest restricted likelihood reached; variances are in the even places of theta."""
     places = np.arange(len(starts[0])) % 2 == 0
     low = np.where(places, 0.0, -LARGEST_CORRELATION)
     high = np.where(places, np.inf, LARGEST_CORRELATION)
     if not (data.d > 0).all():
         low = np.where(places, 1e-8 * np.median(data.d[data.d > 0]), low)
-    tops = [
-        _scoring(data, covariance, np.clip(start, low, high), low=low, high=high)
-        for start in starts
-    ]
-    return max(tops, key=lambda top: top.at.restricted)
+    tops: list[Optimum] = []
+    for start in starts:
+        try:
+            theta = np.clip(start, low, high)
+            tops.append(_scoring(data, covariance, theta, low=low, high=high))
+        except np.linalg.LinAlgError:
+            continue
+    return max(tops, key=lambda top: top.at.restricted) if tops else None
 
 
 def _scoring(
@@ -246,17 +256,25 @@ def _scoring(
         fraction, tolerance = 1.0, 1e-12 * (1.0 + abs(at.restricted))
         while fraction > 1e-9:
             new = np.clip(theta + fraction * step, low, high)
-            there = dense_likelihoods(data, covariance(new)[0])
-            if there.restricted >= at.restricted - tolerance:
+            there = _try(data, covariance, new)
+            if there is not None and there.restricted >= at.restricted - tolerance:
                 break
             fraction *= 0.5
         else:
             break
+        assert there is not None
         change = float(np.max(np.abs(new - theta) / np.maximum(np.abs(new), 1e-8)))
         theta, at = new, there
         if change < _SETTLED:
             break
     return Optimum(theta, at)
+
+
+def _try(data: AreaData, covariance: Covariance, theta: np.ndarray) -> Likelihoods | None:
+    try:
+        return dense_likelihoods(data, covariance(theta)[0])
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _score(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from pybridge.engines._sae_request import SaeRequest
 # Arguments of sae that are columns of `data`, and those that are tables of their own.
 _COLUMNS = ("vardir", "y", "dom", "sweight", "ps")
 _TABLES = ("meanxpop", "popnsize", "domsize", "domsizebyps", "direct", "synthetic")
+
+_LONG = 500
 
 _HEAD = """\
 # {call}
@@ -89,24 +91,35 @@ def _frame(columns: Mapping[str, Any]) -> str:
 def _column(values: Any) -> str:
     if isinstance(values, Mapping):
         codes = np.asarray(values["codes"]) + 1
-        places = r.vector("NA" if code == 0 else r.number(code) for code in codes)
-        levels = r.vector(r.text(level) for level in values["levels"])
+        places = _vector("NA" if code == 0 else r.number(code) for code in codes)
+        levels = _vector(r.text(level) for level in values["levels"])
         return f"factor({levels}[{places}],\n  levels = {levels})"
     array = np.asarray(values)
     if array.dtype.kind == "b":
-        return r.vector("TRUE" if value else "FALSE" for value in array)
+        return _vector("TRUE" if value else "FALSE" for value in array)
     if array.dtype.kind == "f":
-        return r.vector(r.number(value) for value in array)
-    return r.vector("NA_character_" if v is None else r.text(str(v)) for v in array.tolist())
+        return _vector(r.number(value) for value in array)
+    return _vector("NA_character_" if v is None else r.text(str(v)) for v in array.tolist())
+
+
+def _vector(items: Iterable[str]) -> str:
+    """``c(...)``; long ones in long lines, since Rscript reads an expression of many lines slowly:
+    its time grows with their square."""
+    words = list(items)
+    if len(words) < _LONG:
+        return r.vector(words)
+    step = 100
+    lines = [", ".join(words[i : i + step]) for i in range(0, len(words), step)]
+    return "c(" + ",\n  ".join(lines) + ")"
 
 
 def _matrix(name: str, matrix: np.ndarray) -> str:
     """A matrix by what is not 0 in it."""
     rows, columns = np.nonzero(matrix)
-    places = f"{r.vector(map(r.number, rows + 1))},\n  {r.vector(map(r.number, columns + 1))}"
+    places = f"{_vector(map(r.number, rows + 1))},\n  {_vector(map(r.number, columns + 1))}"
     return (
         f"{name} <- matrix(0, {matrix.shape[0]}, {matrix.shape[1]})\n"
-        f"{name}[cbind({places})] <-\n  {r.vector(map(r.number, matrix[rows, columns]))}\n"
+        f"{name}[cbind({places})] <-\n  {_vector(map(r.number, matrix[rows, columns]))}\n"
     )
 
 

@@ -289,6 +289,8 @@ def _compared(
     if found is not None:
         starts.append(np.asarray(found, dtype=np.float64))
     optimum = space_time_optimum(points, w, starts, n_times)
+    if optimum is None:
+        return {}, status, ["the optimum was not found: V is singular to rounding"]
     names = ("sigma21", "rho1", "sigma22", "rho2")
     exact: dict[str, Any] = dict(zip(names, map(float, optimum.theta)))
     exact["log_likelihood"] = optimum.at.ordinary

@@ -14,6 +14,7 @@ from pybridge.engines._sae_area import SHORTFALL, area_fit, fit_status, options_
 from pybridge.engines._sae_input import AreaInput, area_input, design
 from pybridge.engines._sae_likelihood import (
     AreaData,
+    Likelihoods,
     Proximity,
     proximity,
     spatial_likelihoods,
@@ -287,9 +288,9 @@ class _Guarded:
         if not found:
             return exact, None
         status = fit_status(reply.value, n=len(self.points.y), p=self.points.x.shape[1])
-        if abs(found[1]) >= 1.0:
+        at = _likelihoods(self.points, self.w, found)
+        if at is None:
             return exact, status
-        at = spatial_likelihoods(self.points, self.w, *found)
         exact.update(
             log_likelihood_at_engine=at.ordinary,
             restricted_at_engine=at.restricted,
@@ -302,6 +303,16 @@ class _Guarded:
             )
             status = "not_converged"
         return exact, status
+
+
+def _likelihoods(points: AreaData, w: Proximity, found: list[float]) -> Likelihoods | None:
+    """At sae's parameters; None where V is singular, as it may be at a rho of 1 or -1."""
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = spatial_likelihoods(points, w, *found)
+    except np.linalg.LinAlgError:
+        return None
+    return at if np.isfinite([at.ordinary, at.restricted]).all() else None
 
 
 def _rho(reply: Reply) -> float:

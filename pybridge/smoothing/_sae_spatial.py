@@ -74,14 +74,22 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
 def call_of(
     table: AreaTable, spec: FayHerriotSpec, exact: Mapping[str, Any]
 ) -> tuple[SaeRequest, dict[str, Any]]:
-    """What was asked of sae, and its inputs, for a script; ``exact`` tells of a tighter asking."""
-    options = {name: spec.options[name] for name in ("MAXITER", "PRECISION")}
+    """What was asked of sae, and its inputs, to ask again or to write a script.
+
+    Domains without a direct estimate, which sae is not given, are left out; ``exact`` tells of a
+    tighter asking.
+    """
+    options: dict[str, Any] = {"method": spec.method, **spec.options}
+    time_limit = options.pop("time_limit")
     if "as_given" in exact:
         options.update(TIGHT)
-    options = {"method": spec.method, **options}
     frame, formula = _as_frame(table)
-    arguments = {"formula": formula, "vardir": "variance", "proxmat": "proxmat", **options}
-    asked = SaeRequest("mseSFH", arguments, spec.mode, spec.level)
+    frame = frame[table.sampled].reset_index(drop=True)
+    arguments: dict[str, Any] = {"formula": formula, "vardir": "variance", **options}
+    if spec.correlation is not None:
+        arguments["proxmat"] = "proxmat"
+    function = "mseFH" if spec.correlation is None else "mseSFH"
+    asked = SaeRequest(function, arguments, spec.mode, spec.level, spec.seed, time_limit)
     inputs = area_input(frame, formula, "variance", domain="row", asked=asked).for_r()
     return asked, {**inputs, "proxmat": spec.proximity, "options": options}
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
-from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
@@ -195,8 +195,13 @@ class FayHerriotFit(Record):
         return pd.DataFrame({name: np.array(column) for name, column in table.items()})
 
     def _spread(self, rho: float) -> np.ndarray:
-        """Var(v)/σ² (m,) of correlated domain effects, the diagonal of [(I − ρW)'(I − ρW)]⁻¹."""
+        """Var(v)/σ² (m,) of correlated domain effects, the diagonal of [(I − ρW)'(I − ρW)]⁻¹.
+
+        NaN where that is singular, at a ρ of 1.
+        """
         root = np.eye(len(self.area.domains)) - rho * np.asarray(self.spec.proximity)
+        if not np.linalg.cond(root) < 1e12:
+            return np.full(len(root), np.nan)
         return np.asarray(np.linalg.inv(root.T @ root).diagonal())
 
     def summary(self) -> str:
@@ -252,15 +257,6 @@ class FayHerriotFit(Record):
         """
         from pybridge.crosscheck.area import crosscheck_area
 
-        if self.spec.correlation is not None:
-            raise InputError(
-                "a fit with correlated domain effects has no second engine to be checked against",
-                code="not_available",
-                field="correlation",
-                expected="correlation=None",
-                got=self.spec.correlation,
-                hint="The optimum found beside it is in `exact`.",
-            )
         return crosscheck_area(self)
 
     def r_script(self, path: str | PathLike[str] | None = None) -> str:
@@ -287,3 +283,19 @@ class FayHerriotFit(Record):
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         return text
+
+    def to_rds(self, path: str | PathLike[str]) -> Path:
+        """Save the object that R's sae returns, for ``readRDS()``.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Path
+            Where it is. Unless raw, its attribute ``rows`` has the domains of its rows.
+        """
+        from pybridge.smoothing._back_to_r import save
+
+        return save(self, path)
