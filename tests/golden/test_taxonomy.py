@@ -79,4 +79,4 @@ def test_rjags_agrees_within_monte_carlo_error(name):
         scores("variance_median", fit.model_variances),
     ):
         assert np.abs(z).max() < 5.0
-        assert np.sqrt(np.mean(z**2)) < 2.5
+        assert np.sqrt(np.mean(z**2)) < 1.6
