@@ -16,7 +16,8 @@ from pybridge.direct.estimates import direct_estimates
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance, provenance
 from pybridge.selection.candidates import Candidate, checked_candidates, standard_candidates
-from pybridge.selection.select import SelectionOptions, SelectionRun, run_selection
+from pybridge.selection.options import SelectionOptions
+from pybridge.selection.select import SelectionRun, run_selection
 from pybridge.tables.population import Population
 
 __all__ = ["Evaluation", "evaluate"]
@@ -141,12 +142,14 @@ def _record(
 ) -> Evaluation:
     """The selection's run with the means of groups and the whole, by its reference."""
     direct = direct_estimates(run.sample, run.reference_request, level=level)
-    levels: list[str | None] = [None, *run.sample.population.taxonomy]
+    aggregates = {"all": direct.aggregate()}
+    for name in run.sample.population.taxonomy:
+        aggregates["level all" if name == "all" else name] = direct.aggregate(name)
     return Evaluation(
         sample=run.sample,
         fits=run.fits,
         selection=run.selection,
-        aggregates={name or "all": direct.aggregate(name) for name in levels},
+        aggregates=aggregates,
         aggregate_by=run.selection.reference,
         assumptions=prepared.assumptions,
         level=level,

@@ -21,6 +21,11 @@ def number(value: float, digits: int = 4) -> str:
     return "–" if not np.isfinite(value) else f"{value:.{digits}g}"
 
 
+def plain_text(value: object) -> str:
+    """A label on one line: what moves the cursor becomes a space."""
+    return "".join(c if c.isprintable() else " " for c in str(value))
+
+
 def table_text(rows: list[list[str]], header: list[str]) -> list[str]:
     """Aligned columns: the first to the left, the others to the right."""
     widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
@@ -133,7 +138,9 @@ def _means(evaluation: Evaluation) -> list[str]:
     rows = []
     for level, aggregate in evaluation.aggregates.items():
         for row in aggregate.to_frame().itertuples(index=False):
-            name = "all" if level == "all" else f"{level} {row.group}"
+            name = (
+                "all" if level == "all" else plain_text(f"{aggregate.taxonomy_level} {row.group}")
+            )
             rows.append(
                 [
                     name,
@@ -156,7 +163,7 @@ def _widest(evaluation: Evaluation) -> list[str]:
     widest = known.sort_values("width", ascending=False, kind="stable").head(_WIDEST)
     rows = [
         [
-            str(row.domain),
+            plain_text(row.domain),
             f"{row.n_labelled:,}",
             f"{row.size:,.0f}",
             number(row.estimate),
@@ -181,7 +188,7 @@ def _left_out(evaluation: Evaluation) -> list[str]:
             "(they have estimates, but took no part in the choice)"
         )
         for reason, domains in selection.not_scored.items():
-            lines.append(f"  {reason}: {listed(domains, most=8)}")
+            lines.append(f"  {reason}: {plain_text(listed(domains, most=8))}")
     statuses = evaluation.selected.status.astype(str)
     for word, text in (
         ("out_of_sample", "without labels, predicted from the model alone (out_of_sample)"),
@@ -191,7 +198,7 @@ def _left_out(evaluation: Evaluation) -> list[str]:
         here = statuses == word
         if here.any():
             names = evaluation.population.domains[here]
-            lines.append(f"{int(here.sum())} domains {text}: {listed(names, most=8)}")
+            lines.append(f"{int(here.sum())} domains {text}: {plain_text(listed(names, most=8))}")
     return lines + _too_narrow(evaluation) + list(selection.notes)
 
 
@@ -205,6 +212,6 @@ def _too_narrow(evaluation: Evaluation) -> list[str]:
             lines.append(
                 f"{fit.candidate.name}: intervals too narrow in {int(few.sum())} domains of few "
                 f"units, whose means scatter by more than the model's variance (s²/N > σ²): "
-                f"{listed(names)}"
+                f"{plain_text(listed(names))}"
             )
     return lines

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.inputs import domain_sample
 from pybridge.direct.linear import DirectRequest
+from pybridge.errors import InputError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import replicates_of
 from pybridge.selection.refits import fit_candidates
@@ -34,8 +34,9 @@ def split_scores(
     design: SurveyDesign,
     population: Population,
     candidates: Sequence[Candidate],
-    options: Any,
     *,
+    share: float,
+    seed: int,
     outcome: str,
     domain: str | None,
     level: float,
@@ -43,7 +44,15 @@ def split_scores(
     """(M fitted on one part − HT on the other)², shape (C, m)."""
     from pybridge.design.folds import make_folds
 
-    labels = split_labels(design, options.split, options.seed)
+    labels = split_labels(design, share, seed)
+    if labels.min() == labels.max():
+        raise InputError(
+            "the split leaves one part empty",
+            code="bad_split",
+            field="split",
+            expected="strata of enough primary units for both parts",
+            got=f"{share:g} of {int(design.n_psu.max())} primary units at most",
+        )
     folds = make_folds(design, labels)
     sample = domain_sample(design, population, outcome=outcome, domain=domain, folds=folds)
     replicates = replicates_of(sample, level=level)

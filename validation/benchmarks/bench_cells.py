@@ -59,8 +59,8 @@ def speed() -> None:
         passed = best_of(lambda: run_pass(units))
         kind = "categorical" if categorical else "integer"
         print(
-            f"cells pass, {UNITS:,} units, {kind} key: {passed:.2f} s; groupby.sum {grouped:.2f} s; "
-            f"ratio {passed / grouped:.2f} (bar 1.5)"
+            f"cells pass, {UNITS:,} units, {kind} key: {passed:.2f} s; "
+            f"groupby.sum {grouped:.2f} s; ratio {passed / grouped:.2f} (bar 1.5)"
         )
 
 
@@ -106,7 +106,8 @@ def after_the_pass() -> None:
     from pybridge.selection.fits import replicates_of
     from pybridge.selection.refits import fit_candidates
     from pybridge.selection.reference import find_reference
-    from pybridge.selection.select import SelectionOptions, score_candidates
+    from pybridge.selection.options import SelectionOptions
+    from pybridge.selection.scoring import score_candidates
 
     for n in (68_371, 1_000_000):
         units = make_units(n, categorical=False).assign(domain=lambda t: t["domain"] % 63)
@@ -138,8 +139,8 @@ def after_the_pass() -> None:
             score_candidates(fits, replicates, find_reference("auto", seven, replicates), options)
 
         print(
-            f"DB-CV after the pass, {len(seven)} native candidates, K = 5, 63 domains, {n:,} units: "
-            f"{best_of(score):.2f} s (bar 1 s)"
+            f"DB-CV after the pass, {len(seven)} native candidates, K = 5, 63 domains, "
+            f"{n:,} units: {best_of(score):.2f} s (bar 1 s)"
         )
 
 
