@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
        color: #222; }
-pre { background: #f6f6f4; padding: 1em; overflow-x: auto; font-size: 13px; }
+pre { background: #f6f6f4; padding: 1em; white-space: pre-wrap; font-size: 13px; }
 table { border-collapse: collapse; font-size: 13px; margin: 1em 0; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em; text-align: right; }
 th:first-child, td:first-child { text-align: left; }
