@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge._options import MODES, choose, real_number
 from pybridge._record import Record
-from pybridge.engines._emdi_fit import inputs, said
+from pybridge.engines._emdi_fit import inputs, quiet, said
 from pybridge.engines._emdi_known import light, made_by, need_fit
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_units import time_limit
@@ -135,7 +135,7 @@ def benchmark(
         _refuse_far(target, fit.estimate)
     words = {"benchmark": target, "share": weights, "type": type}
     reply = call("emdi_benchmark", {"object": light(fit), "benchmark": words}, packages=("emdi",))
-    found = np.array(reply.value["benchmarked"])
+    found = quiet(reply.value["benchmarked"])
     achieved = float(weights @ found)
     if guarded and not abs(achieved - target) <= 1e-8 * max(abs(target), 1e-300):
         notes.append(f"the benchmark is not met: {achieved:.10g} for {target:.10g}")

@@ -12,7 +12,7 @@ from pybridge._options import MODES, choose
 from pybridge._record import Record
 from pybridge.engines._emdi_benchmark import EmdiBenchmark
 from pybridge.engines._emdi_direct_record import GROUPS, EmdiDirect
-from pybridge.engines._emdi_fit import said
+from pybridge.engines._emdi_fit import quiet, said
 from pybridge.engines._emdi_known import light, made_by, need_fit, need_mse, need_record
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_units import transformed
@@ -186,12 +186,14 @@ def estimators(
     ----------
     object : EmdiFit, EmdiBenchmark or EmdiDirect
     indicator : str or list of str
-        For a fit "all", "FH" or "Direct", benchmarked also "FH_Bench"; for direct estimates "all", names of indicators, or
-        "Quantiles", "Poverty", "Inequality", "Custom".
+        For a fit "all", "FH" or "Direct", benchmarked also "FH_Bench"; for direct estimates
+        "all", names of indicators, or "Quantiles", "Poverty", "Inequality", "Custom".
     MSE, CV : bool
     """
-    benchmarked = object.benchmarked if isinstance(object, EmdiBenchmark) else None
-    one = need_record("object", object if benchmarked is None else object.fit)
+    benchmarked, of = None, object
+    if isinstance(of, EmdiBenchmark):
+        benchmarked, of = of.benchmarked, of.fit
+    one = need_record("object", of)
     words = [indicator] if isinstance(indicator, str) else list(indicator)
     allowed = ("all", "FH", "Direct") if isinstance(one, EmdiFit) else ("all", *GROUPS, *one.names)
     known = light(one)
@@ -212,7 +214,7 @@ def _table(reply: Reply, title: str, function: str, records: list[Any]) -> EmdiT
     return EmdiTable(
         domains=np.array([labels[name] for name in reply.value["domain"]], dtype=object),
         names=tuple(reply.value["names"]),
-        values=np.array(reply.value["values"], dtype=np.float64),
+        values=quiet(reply.value["values"]),
         title=title,
         provenance=made_by(function, reply, {}),
     )

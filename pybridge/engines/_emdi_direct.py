@@ -209,7 +209,7 @@ def _record(
     guarded: bool,
     mode: str,
 ) -> EmdiDirect:
-    from pybridge.engines._emdi_fit import said
+    from pybridge.engines._emdi_fit import quiet, said
 
     value = reply.value
     names = tuple(value["names"])
@@ -218,10 +218,10 @@ def _record(
     order = [place[label] for label in counts] if guarded else list(range(len(theirs)))
     domains = np.array([counts[theirs[k]][0] for k in order], dtype=object)
     units = np.array([counts[theirs[k]][1] for k in order])
-    estimate = np.array(value["estimate"])[order]
+    estimate = quiet(value["estimate"])[order]
     variance = replicates = None
     if value["variance"] is not None:
-        variance = np.array(value["variance"])[order]
+        variance = quiet(value["variance"])[order]
         rows = {label: k for k, label in enumerate(value["count_domain"])}
         replicates = np.array(value["successful"])[[rows[theirs[k]] for k in order]]
     notes: list[str] = []

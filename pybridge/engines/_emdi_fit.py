@@ -8,12 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pybridge.engines._emdi_exact import mean_squared_errors
 from pybridge.engines._emdi_guard import NOT_SO, Verdict, judge
-from pybridge.engines._emdi_input import for_r
+from pybridge.engines._emdi_input import fh_request, for_r
 from pybridge.engines._emdi_record import EmdiFit, normal_intervals
-from pybridge.engines._emdi_request import ROBUST, FhRequest
+from pybridge.engines._emdi_request import (
+    DEFAULTS,
+    ROBUST,
+    FhRequest,
+    check_arguments,
+    check_settings,
+)
 from pybridge.engines._emdi_units import refuse_cost, rescaled, time_limit, transformed
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning
 from pybridge.provenance import provenance
@@ -22,6 +29,34 @@ from pybridge.r import Reply
 _K = 1.345
 _K_SINCE = (2, 2, 3)
 _COUNTING = re.compile(r"\s*(b|domain) ?= ?\d+\s*")
+
+
+def prepare(
+    fixed: str,
+    vardir: str,
+    combined_data: pd.DataFrame,
+    domains: str | None = None,
+    *,
+    eff_smpsize: str | None = None,
+    corMatrix: Any = None,
+    Ci: Any = None,
+    mode: str = "guarded",
+    level: float = 0.95,
+    time_limit: float | None = None,
+    **arguments: Any,
+) -> FhRequest:
+    """A checked request for emdi::fh; what is not named in ``arguments`` is as emdi has it."""
+    return fh_request(
+        fixed,
+        vardir,
+        combined_data,
+        domains,
+        eff_smpsize=eff_smpsize,
+        cor_matrix=corMatrix,
+        errors=Ci,
+        arguments=check_arguments({**DEFAULTS, **arguments}),
+        settings=check_settings(mode=mode, level=level, time_limit=time_limit),
+    )
 
 
 def fit(request: FhRequest, *, stacklevel: int = 2) -> EmdiFit:
@@ -180,10 +215,10 @@ def _numbers(request: FhRequest, value: Mapping[str, Any]) -> dict[str, np.ndarr
     linear = np.where(inside, mean + effect, mean)
     gamma = np.full(m, np.nan)
     if value["gamma"] is not None:
-        gamma = np.where(inside, value["gamma"], 0.0)
+        gamma = np.where(inside, quiet(value["gamma"]), 0.0)
     return {
-        "estimate": np.array(value["estimate"]),
-        "mse": np.full(m, np.nan) if value["mse"] is None else np.array(value["mse"]),
+        "estimate": quiet(value["estimate"]),
+        "mse": np.full(m, np.nan) if value["mse"] is None else quiet(value["mse"]),
         "shrinkage": gamma,
         "synthetic": _back(request, mean),
         "linear": linear,
@@ -191,6 +226,13 @@ def _numbers(request: FhRequest, value: Mapping[str, Any]) -> dict[str, np.ndarr
         "residuals": _spread(value["real_residuals"], inside, m),
         "standardised_residuals": _spread(value["std_real_residuals"], inside, m),
     }
+
+
+def quiet(values: Any) -> np.ndarray:
+    """A copy in which R's NA, whose bits are those of a signalling NaN, is a plain NaN."""
+    found = np.array(values, dtype=np.float64)
+    found[np.isnan(found)] = np.nan
+    return found
 
 
 def _spread(values: Any, inside: np.ndarray, m: int) -> np.ndarray:
@@ -253,7 +295,7 @@ def _assembled(
         mse_method=str(value["mse_method"][0]),
         replicates=verdict.replicates,
         replaced={
-            name: array[place] if array.shape == place.shape else array
+            name: quiet(array[place] if array.shape == place.shape else array)
             for name, array in verdict.replaced.items()
         },
         exact=verdict.exact,

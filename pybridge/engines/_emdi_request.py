@@ -23,6 +23,21 @@ from pybridge.errors import InputError
 
 ROBUST = ("reblup", "reblupbc")
 DEFAULT_SEED = 123  # emdi's own
+DEFAULTS = {
+    "method": "reml",
+    "interval": None,
+    "k": 1.345,
+    "mult_constant": 1.0,
+    "transformation": "no",
+    "backtransformation": None,
+    "correlation": "no",
+    "tol": 1e-4,
+    "maxit": 100,
+    "MSE": False,
+    "mse_type": "analytical",
+    "B": (50, 0),
+    "seed": DEFAULT_SEED,
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -25,8 +25,9 @@ from pybridge.engines._emdi_compare import (
 )
 from pybridge.engines._emdi_direct import direct
 from pybridge.engines._emdi_direct_record import EmdiDirect
+from pybridge.engines._emdi_fit import fit, prepare
 from pybridge.engines._emdi_record import EmdiFit
-from pybridge.engines._emdi_request import DEFAULT_SEED, check_arguments, check_settings
+from pybridge.engines._emdi_request import DEFAULT_SEED
 from pybridge.engines._emdi_spatialcor import EmdiSpatialTests, spatialcor_tests
 from pybridge.engines._emdi_step import EmdiStep, step
 
@@ -136,35 +137,30 @@ def fh(
     Kreutzmann et al. (2019), J. Statistical Software 91(7); Harmening et al. (2023), The R Journal
     15, 166.
     """
-    from pybridge.engines._emdi_fit import fit
-    from pybridge.engines._emdi_input import fh_request
-
-    arguments = check_arguments(
-        {
-            "method": method,
-            "interval": interval,
-            "k": k,
-            "mult_constant": mult_constant,
-            "transformation": transformation,
-            "backtransformation": backtransformation,
-            "correlation": correlation,
-            "tol": tol,
-            "maxit": maxit,
-            "MSE": MSE,
-            "mse_type": mse_type,
-            "B": B,
-            "seed": seed,
-        }
+    return fit(
+        prepare(
+            fixed,
+            vardir,
+            combined_data,
+            domains,
+            eff_smpsize=eff_smpsize,
+            corMatrix=corMatrix,
+            Ci=Ci,
+            mode=mode,
+            level=level,
+            time_limit=time_limit,
+            method=method,
+            interval=interval,
+            k=k,
+            mult_constant=mult_constant,
+            transformation=transformation,
+            backtransformation=backtransformation,
+            correlation=correlation,
+            tol=tol,
+            maxit=maxit,
+            MSE=MSE,
+            mse_type=mse_type,
+            B=B,
+            seed=seed,
+        )
     )
-    request = fh_request(
-        fixed,
-        vardir,
-        combined_data,
-        domains,
-        eff_smpsize=eff_smpsize,
-        cor_matrix=corMatrix,
-        errors=Ci,
-        arguments=arguments,
-        settings=check_settings(mode=mode, level=level, time_limit=time_limit),
-    )
-    return fit(request)
