@@ -268,7 +268,7 @@ def area_fit(
     back = np.argsort(table.order)
     empty = np.full(len(back), np.nan)
     arrays = {
-        name: np.asarray(found[name])[back] if name in found else empty
+        name: requests.numbers(found[name])[back] if name in found else empty
         for name in ("eblup", "mse", "msebc")
     }
     return SaeFit(

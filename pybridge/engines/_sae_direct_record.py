@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, plain
-from pybridge.engines._sae_request import SaeRequest, hand_on, said
+from pybridge.engines._sae_request import SaeRequest, hand_on, numbers, said
 from pybridge.engines._sae_units import SaeUnitRecord, digest
 from pybridge.provenance import provenance
 from pybridge.r import Factor, Reply
@@ -159,7 +159,7 @@ def domain_estimates(
     empty = np.full(len(labels), np.nan)
 
     def column(name: str) -> np.ndarray:
-        return np.asarray(value[name], dtype=np.float64)[place] if name in value else empty
+        return numbers(value[name])[place] if name in value else empty
 
     counted = column("SampSize")
     if facts is not None:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._sae_request import SaeRequest, numbers
 from pybridge.provenance import Provenance
 
 # The words of a fit are the package's; sae's own verdicts are its flag, or that it stopped.
@@ -198,7 +198,7 @@ class SaeFit(SaeRecord):
         }
         table: dict[str, Any] = {"term": list(self.value.get("terms") or [])}
         for name, own in columns.items():
-            table[name] = np.array(self.value.get(own, ()), dtype=np.float64)
+            table[name] = numbers(self.value.get(own, ()))
         return pd.DataFrame(table)
 
     @property
@@ -210,7 +210,7 @@ class SaeFit(SaeRecord):
             {
                 "name": list(found),
                 "estimate": list(found.values()),
-                "standard_error": np.array(error, dtype=np.float64),
+                "standard_error": numbers(error),
             }
         )
 

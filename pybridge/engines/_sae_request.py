@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pybridge._options import MODES, check_level, choose, real_number, whole_number
 from pybridge._record import Record
 from pybridge.errors import EngineError, InputError
@@ -221,11 +223,18 @@ def said(reply: Reply) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def numbers(values: Any) -> np.ndarray:
+    """R's numbers, its NA as a plain NaN: NA is one that arithmetic would complain about."""
+    array = np.array(values, dtype=np.float64)
+    array[np.isnan(array)] = np.nan
+    return array
+
+
 def hand_on(reply: Reply) -> None:
     """R's warnings as Python's, at the line outside the package that asked."""
     if not reply.warnings:
         return
-    depth, frame = 1, sys._getframe(1)
+    depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         depth, frame = depth + 1, frame.f_back
     reply.warn("sae", stacklevel=depth)

@@ -322,10 +322,10 @@ def _record(
         as_text=as_text,
         units=digest(sent),
         domains=domains,
-        n_labelled=np.asarray(counted, dtype=np.float64),
+        n_labelled=requests.numbers(counted),
         size=empty if size is None else size,
-        estimate=np.asarray(value.get("eblup", empty), dtype=np.float64),
-        mse=np.asarray(value.get("mse", empty), dtype=np.float64),
+        estimate=requests.numbers(value.get("eblup", empty)),
+        mse=requests.numbers(value.get("mse", empty)),
         exact=exact or {},
     )
 

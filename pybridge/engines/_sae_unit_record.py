@@ -12,6 +12,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import plain
+from pybridge.engines._sae_request import numbers
 from pybridge.engines._sae_units import SaeUnitRecord
 
 
@@ -63,8 +64,8 @@ class SaeUnitFit(SaeUnitRecord):
         return pd.DataFrame(
             {
                 "term": list(self.value.get("terms") or []),
-                "estimate": np.array(self.value.get("fixed", ()), dtype=np.float64),
-                "standard_error": np.array(self.value.get("std_error", ()), dtype=np.float64),
+                "estimate": numbers(self.value.get("fixed", ())),
+                "standard_error": numbers(self.value.get("std_error", ())),
             }
         )
 
@@ -74,7 +75,7 @@ class SaeUnitFit(SaeUnitRecord):
         return pd.DataFrame(
             {
                 "domain": list(self.value.get("random_domain") or []),
-                "effect": np.array(self.value.get("random", ()), dtype=np.float64),
+                "effect": numbers(self.value.get("random", ())),
             }
         )
 
