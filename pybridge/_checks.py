@@ -81,19 +81,7 @@ def numeric_column(
 
     Infinite values are always refused: no estimator here has a use for them.
     """
-    need_columns(table, [name], field=field)
-    column = table[name]
-    numeric = pd.api.types.is_numeric_dtype(column.dtype)
-    if pd.api.types.is_complex_dtype(column.dtype) or not numeric:
-        raise InputError(
-            f"the column {name!r} is not numeric",
-            code="not_numeric",
-            field=field,
-            expected="numbers (or true and false)",
-            got=f"dtype {column.dtype}, first values {listed(column.head(3).tolist())}",
-            hint=_text_hint(column),
-        )
-    values = _as_float(column)
+    values = float_column(table, name, field=field)
     # One sum tells that all is well, several times faster than looking at every value.
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(values.sum()):
@@ -117,6 +105,23 @@ def numeric_column(
             got=f"infinite in rows {listed(rows)} (counted from 0)",
         )
     return values
+
+
+def float_column(table: pd.DataFrame, name: str, *, field: str) -> np.ndarray:
+    """A numeric column as float64, in row order, NaN where a value is missing; text is refused."""
+    need_columns(table, [name], field=field)
+    column = table[name]
+    numeric = pd.api.types.is_numeric_dtype(column.dtype)
+    if pd.api.types.is_complex_dtype(column.dtype) or not numeric:
+        raise InputError(
+            f"the column {name!r} is not numeric",
+            code="not_numeric",
+            field=field,
+            expected="numbers (or true and false)",
+            got=f"dtype {column.dtype}, first values {listed(column.head(3).tolist())}",
+            hint=_text_hint(column),
+        )
+    return _as_float(column)
 
 
 def _as_float(column: pd.Series) -> np.ndarray:

@@ -13,6 +13,9 @@ from pybridge._checks import key_column, listed
 from pybridge.errors import InputError
 
 
+_BLOCK = 1 << 17
+
+
 @dataclass(frozen=True)
 class Labels:
     """Codes of a column of labels.
@@ -23,10 +26,13 @@ class Labels:
         Shape (n,), integers in [0, m).
     labels : numpy.ndarray
         Shape (m,), object: the labels themselves, sorted where they can be sorted.
+    counts : numpy.ndarray
+        Shape (m,), how often each label stands in the column.
     """
 
     codes: np.ndarray
     labels: np.ndarray
+    counts: np.ndarray
 
 
 def encode(column: pd.Series) -> Labels:
@@ -37,10 +43,11 @@ def encode(column: pd.Series) -> Labels:
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = np.asarray(column.cat.codes)
-        used = np.bincount(codes, minlength=len(column.cat.categories)) > 0
-        renumber = np.cumsum(used) - 1
+        counts = _counted(codes, len(column.cat.categories))
+        used = counts > 0
         labels = np.asarray(column.cat.categories, dtype=object)[used]
-        return Labels(codes if used.all() else renumber[codes], labels)
+        codes = codes if used.all() else (np.cumsum(used) - 1)[codes]
+        return Labels(codes, labels, counts[used])
     if _is_int64(column.dtype) and len(column):
         values = column.to_numpy(dtype=np.int64)
         low, high = int(values.min()), int(values.max())
@@ -57,7 +64,16 @@ def encode(column: pd.Series) -> Labels:
     order = _sorted_order(labels)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return Labels(rank[codes], labels[order])
+    counts = np.bincount(codes, minlength=len(order))
+    return Labels(rank[codes], labels[order], counts[order])
+
+
+def _counted(codes: np.ndarray, m: int) -> np.ndarray:
+    """np.bincount of narrow integers, block by block: it widens all of them at once otherwise."""
+    counts = np.zeros(m, dtype=np.intp)
+    for start in range(0, len(codes), _BLOCK):
+        counts += np.bincount(codes[start : start + _BLOCK], minlength=m)
+    return counts
 
 
 def _no_label(column: pd.Series, error: TypeError) -> InputError:
@@ -96,9 +112,11 @@ def _refuse_twins(labels: np.ndarray, name: str) -> None:
 
 def _encode_short_range(values: np.ndarray, low: int, high: int) -> Labels:
     offset = values - low
-    used = np.bincount(offset, minlength=high - low + 1) > 0
+    counts = np.bincount(offset, minlength=high - low + 1)
+    used = counts > 0
     labels = (np.flatnonzero(used) + low).astype(object)
-    return Labels(offset if used.all() else (np.cumsum(used) - 1)[offset], labels)
+    codes = offset if used.all() else (np.cumsum(used) - 1)[offset]
+    return Labels(codes, labels, counts[used])
 
 
 def _sorted_order(labels: np.ndarray) -> np.ndarray:

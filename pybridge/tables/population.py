@@ -225,13 +225,13 @@ def _from_units(
         columns = [values[:, j] for j in range(values.shape[1])]
     else:
         columns = [numeric_column(table, name, field="auxiliary") for name in auxiliary]
-    size, means = _domain_means(encoded.codes, columns, m)
+    size = encoded.counts.astype(np.float64)
     return Population(
         domain=domain,
         domains=encoded.labels,
         size=size,
         auxiliary=auxiliary,
-        auxiliary_means=means,
+        auxiliary_means=_domain_totals(encoded.codes, columns, m) / size[:, None],
         taxonomy=levels,
         groups=parents(table, encoded.codes, m, levels),
         formula=formula,
@@ -239,19 +239,15 @@ def _from_units(
     )
 
 
-def _domain_means(
-    codes: np.ndarray, columns: list[np.ndarray], m: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes (m,) and means (m, q), block by block so that the working memory stays small."""
-    size = np.zeros(m)
+def _domain_totals(codes: np.ndarray, columns: list[np.ndarray], m: int) -> np.ndarray:
+    """Totals (m, q), block by block so that the working memory stays small."""
     totals = np.zeros((m, len(columns)))
     for start in range(0, len(codes), BLOCK):
         part = slice(start, start + BLOCK)
         code = np.asarray(codes[part], dtype=np.intp)
-        size += np.bincount(code, minlength=m)
         for j, column in enumerate(columns):
             totals[:, j] += np.bincount(code, weights=column[part], minlength=m)
-    return size, totals / size[:, None]
+    return totals
 
 
 def _from_totals(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_frame, numeric_column
+from pybridge._checks import float_column, key_column, listed, need_frame, numeric_column
 from pybridge.errors import InputError
 from pybridge.tables.labels import encode, match
 from pybridge.tables.population import Population, combine_populations, population
@@ -88,9 +89,9 @@ def split_units(
         if isinstance(chunk, pd.DataFrame) and not len(chunk):
             continue
         need_frame("units", chunk)
-        y = numeric_column(chunk, outcome, field="outcome", missing=True)
+        rows = _labelled_rows(chunk, outcome)
         parts.append(population(chunk, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy))
-        labelled.append(_rows(chunk, np.flatnonzero(~np.isnan(y))))
+        labelled.append(_rows(chunk, rows))
         counts.append(_count(chunk, strata, ids))
     if not parts:
         raise InputError(
@@ -106,6 +107,17 @@ def split_units(
             got="every value missing",
         )
     return Units(combine_populations(parts), sample, _merged(counts, strata, ids))
+
+
+def _labelled_rows(chunk: pd.DataFrame, outcome: str) -> np.ndarray:
+    """Rows with an outcome; only these are looked at for values that no estimator can use."""
+    y = float_column(chunk, outcome, field="outcome")
+    rows = np.flatnonzero(y == y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        usable = math.isfinite(y[rows].sum())
+    if not usable:
+        numeric_column(chunk, outcome, field="outcome", missing=True)
+    return rows
 
 
 def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
