@@ -59,6 +59,7 @@ def read_whole(
             keep_default_na=False,
             na_values={**_empty_only([*present, stream.beyond]), **dict.fromkeys(others, _MISSING)},
             low_memory=False,
+            float_precision="round_trip",  # pandas' own parser is off by a last digit
         )
         table = without_beyond(table, stream, file, 0)
     if len(table) == 0:
@@ -126,6 +127,7 @@ def read_chunks(
             na_values={**dict.fromkeys(wanted, _MISSING), **_empty_only(as_text)},
             chunksize=rows,
             low_memory=False,
+            float_precision="round_trip",  # pandas' own parser is off by a last digit
         )
         with reader:
             for chunk in reader:
