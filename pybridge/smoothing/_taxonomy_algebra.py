@@ -179,6 +179,10 @@ def blocks(variances: np.ndarray, data: TreeData, *, per_node: int = 0) -> Itera
     if variances.shape[0] == 0:
         return
     tree, q = data.tree, data.columns.shape[0]
+    most = q * q + 8 + per_node + q * sum(tree.sizes)
+    if most * variances.shape[0] <= BLOCK_ELEMENTS:
+        yield np.arange(variances.shape[0])
+        return
     order = np.lexsort(tuple(variances[:, level] for level in range(tree.depth)))
     cost = np.full(order.size, float(q * q + 8 + per_node))
     new = np.zeros(order.size, dtype=bool)

@@ -94,11 +94,11 @@ class TaxonomyPrior(Record):
         return TaxonomyPrior(shape=self.shape, scale=scale, origin=f"{self.origin}, x {factor:g}")
 
     def summary(self) -> str:
-        """One line a level."""
-        return (
-            "; ".join(f"inverse-gamma({a:g}, {b:.6g})" for a, b in zip(self.shape, self.scale))
-            + f" ({self.origin}), coefficients flat"
-        )
+        """One line: the levels' priors, once where they are all the same."""
+        shape, scale = self.arrays(max(len(self.shape), len(self.scale)))
+        words = [f"inverse-gamma({a:g}, {b:.6g})" for a, b in zip(shape, scale)]
+        each = words[0] if len(set(words)) == 1 else "; ".join(words)
+        return f"{each} ({self.origin}), coefficients flat"
 
 
 def prior_from_factor(factor: float, variance: np.ndarray, *, shape: Any) -> TaxonomyPrior:
