@@ -67,22 +67,35 @@ def _row(case: str, name: str, fresh: Path, why_not: str) -> AgreementRow:
         return AgreementRow(**words, reason=why_not, verdict=NOT_POSSIBLE)
     if not (fresh / name).is_file():
         return AgreementRow(**words, reason="no script writes it any more", verdict=PART)
-    kept, new = (pd.read_csv(folder / name, dtype=str) for folder in (KEPT, fresh))
-    names = [column for column in kept.columns if column not in ("value", "extremal_index")]
-    if list(kept.columns) != list(new.columns) or not kept[names].equals(new[names]):
-        return AgreementRow(**words, reason="other rows or columns than kept", verdict=PART)
-    (number,) = set(kept.columns) - set(names)
-    values, reference = (
-        np.array([float(text) for text in table[number].fillna("nan")]) for table in (kept, new)
+    kept, new = (
+        pd.read_csv(folder / name, dtype=str, keep_default_na=False) for folder in (KEPT, fresh)
     )
+    if list(kept.columns) != list(new.columns) or len(kept) != len(new):
+        return AgreementRow(**words, reason="other rows or columns than kept", verdict=PART)
+    texts = [column for column in kept if _numbers(kept[column]) is None]
+    if not kept[texts].equals(new[texts]):
+        return AgreementRow(**words, reason="other words than kept", verdict=PART)
+    columns = [column for column in kept if column not in texts]
+    pairs = [(_numbers(kept[column]), _numbers(new[column])) for column in columns]
+    if any(found is None for _, found in pairs):
+        return AgreementRow(**words, reason="a number became a word", verdict=PART)
+    values, reference = (np.concatenate(side) for side in zip(*pairs))
     finite = np.abs(values[np.isfinite(values)])
     least = _NOISE * float(np.median(finite)) if finite.size else 0.0
-    keys = kept[names].fillna("").agg(" ".join, axis=1)
+    rows = kept[texts].agg(" ".join, axis=1) if texts else kept.index.astype(str)
     return compare(
         **words,
         values=values,
         reference=reference,
         tolerance=TOLERANCE,
-        unit=np.maximum(np.fmax(np.abs(values), np.abs(reference)), least),
-        keys=list(keys),
+        unit=least,
+        keys=[f"{row} {column}" for column in columns for row in rows],
     )
+
+
+def _numbers(column: pd.Series) -> np.ndarray | None:
+    """The column as numbers, NaN where it is empty; None where it holds words."""
+    try:
+        return np.array([float(text) if text not in ("", "NA") else np.nan for text in column])
+    except ValueError:
+        return None
