@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import pandas as pd
 
 from pybridge._options import MODES, choose, real_number
 from pybridge._record import Record
-from pybridge.engines._emdi_fit import inputs, quiet, said
+from pybridge.engines._emdi_answer import quiet, said
+from pybridge.engines._emdi_fit import save
 from pybridge.engines._emdi_known import light, made_by, need_fit
 from pybridge.engines._emdi_record import EmdiFit
-from pybridge.engines._emdi_units import time_limit
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import call
@@ -76,17 +77,12 @@ class EmdiBenchmark(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> str:
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
         """Save emdi's object with the benchmarked estimates, as ``overwrite = TRUE`` gives it."""
         request = self.fit.request
         words = {"benchmark": self.benchmark, "type": self.type}
-        asked = {
-            **inputs(request),
-            "path": fspath(path),
-            "benchmark": {**words, "share": self.share[request.order]},
-        }
-        call("emdi_save", asked, packages=("emdi",), time_limit=time_limit(request))
-        return fspath(path)
+        share = np.asarray(self.share)[request.order]
+        return save(request, path, benchmark={**words, "share": share})
 
 
 def benchmark(

@@ -12,7 +12,7 @@ from pybridge._options import MODES, choose
 from pybridge._record import Record
 from pybridge.engines._emdi_benchmark import EmdiBenchmark
 from pybridge.engines._emdi_direct_record import GROUPS, EmdiDirect
-from pybridge.engines._emdi_fit import quiet, said
+from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_known import light, made_by, need_fit, need_mse, need_record
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_units import transformed

@@ -10,6 +10,7 @@ import pandas as pd
 
 from pybridge._checks import key_column, listed, need_columns, need_frame, numeric_column
 from pybridge._options import MODES, choose, real_number, whole_number
+from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
@@ -209,8 +210,6 @@ def _record(
     guarded: bool,
     mode: str,
 ) -> EmdiDirect:
-    from pybridge.engines._emdi_fit import quiet, said
-
     value = reply.value
     names = tuple(value["names"])
     theirs = list(value["domain"])

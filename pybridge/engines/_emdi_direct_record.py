@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class EmdiDirect(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> str:
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
         """Save emdi's own object, estimated again from the units, which the record does not hold.
 
         Parameters
@@ -101,9 +102,10 @@ class EmdiDirect(Record):
             The sample again.
         """
         table = need_frame("data", data)
-        asked = {**direct_inputs(table, dict(self.arguments)), "path": fspath(path)}
+        place = Path(path).expanduser().resolve()  # R may work in another folder
+        asked = {**direct_inputs(table, dict(self.arguments)), "path": str(place)}
         call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
-        return fspath(path)
+        return place
 
 
 def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, Any]:

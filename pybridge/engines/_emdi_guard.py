@@ -255,10 +255,15 @@ def _changes(
         if old is not None and not np.array_equal(old, ours, equal_nan=True):
             replaced[name] = np.array(old)
     outside = ~request.sampled
-    if "estimate" in replaced or ("mse" in replaced and outside.any()):
+    if outside.any() and replaced:
+        marginal = (
+            "with the mean variance of the other domains' effects"
+            if request.spatial
+            else ("which is the limit of the method's own as the sampling variance grows")
+        )
         notes.append(
-            "domains without a direct estimate: the prediction and the limit of the method's own "
-            "mean squared error, where emdi has none or takes its bias with the wrong sign"
+            "domains without a direct estimate: x'beta and its mean squared error, "
+            f"{marginal}, where emdi has none or takes its bias with the wrong sign"
         )
     kind = request.arguments["mse_type"] if request.arguments["MSE"] else ""
     if request.transformation == "arcsin" and "jackknife" in kind:

@@ -206,6 +206,11 @@ def _refuse_missing(table: pd.DataFrame, read: RFormula, labels: np.ndarray) -> 
             )
 
 
+def plain_column(column: pd.Series, labels: np.ndarray | None = None) -> np.ndarray:
+    """A column of numbers, or labels as text."""
+    return np.asarray(_column(column, labels, True))
+
+
 def _column(column: pd.Series, labels: np.ndarray | None, guarded: bool) -> Any:
     """A column as it is kept: an array, or codes and levels."""
     if labels is not None:

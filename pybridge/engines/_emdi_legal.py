@@ -69,6 +69,12 @@ CRITERIA = ("AIC", "AICc", "AICb1", "AICb2", "BIC", "KIC", "KICc", "KICb1", "KIC
 BOOTSTRAP_CRITERIA = ("AICc", "AICb1", "AICb2", "KICc", "KICb1", "KICb2")
 
 
+def legal_methods(correlation: str) -> tuple[str, ...]:
+    """The methods that go with a correlation."""
+    rows = [row for row in LEGAL if row.correlation == correlation]
+    return tuple(dict.fromkeys(method for row in rows for method in row.methods))
+
+
 def combinations() -> Iterator[dict[str, Any]]:
     """Every legal combination as arguments of fh, first without, then with each MSE."""
     for row in LEGAL:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -122,7 +123,8 @@ class EmdiFit(Record):
         """Shape (m,), object: ``ok``, ``out_of_sample``, ``census`` or ``negative_mse``."""
         words = np.full(len(self.domains), "ok", dtype=object)
         words[self.mse < 0] = "negative_mse"
-        words[self.direct_variance == 0] = "census"
+        if self.request.transformation != "arcsin":  # which has variances of its own
+            words[self.direct_variance == 0] = "census"
         words[self.out_of_sample] = "out_of_sample"
         return np.asarray(freeze(words))
 
@@ -178,6 +180,12 @@ class EmdiFit(Record):
             }
         )
 
+    def model_scale(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Residuals z − x'β, domain effects and variances of z (m,), on the model's scale."""
+        from pybridge.engines._emdi_scale import model_scale
+
+        return model_scale(self)
+
     def summary(self) -> str:
         """The fit as text."""
         m, outside = len(self.domains), int(self.out_of_sample.sum())
@@ -219,7 +227,7 @@ class EmdiFit(Record):
                 file.write(text)
         return text
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> str:
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
         """Save emdi's own object: ``readRDS()`` gives one of class "fh".
 
         emdi's summary, plot, compare, estimators and benchmark work on it. It is fitted again for
@@ -234,7 +242,7 @@ class EmdiFit(Record):
         """
         from pybridge.engines._emdi_fit import save
 
-        return save(self.request, fspath(path))
+        return save(self.request, path)
 
 
 def normal_intervals(estimate: np.ndarray, mse: np.ndarray, level: float) -> np.ndarray:

@@ -12,7 +12,7 @@ import pandas as pd
 from pybridge._checks import number_vector
 from pybridge._options import MODES, choose
 from pybridge._record import Record
-from pybridge.engines._emdi_fit import said
+from pybridge.engines._emdi_answer import said
 from pybridge.engines._emdi_matrices import labelled_matrix
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance, provenance

@@ -86,6 +86,9 @@ class AreaFit(Record):
     correlation : float or None
         ρ of domain effects correlated with their neighbours, v = ρWv + u, where they are; then
         σ² is the variance of u, and shrinkage the domain's own weight, the diagonal of G V⁻¹.
+    engine_fit : Record or None
+        The engine's own record of the fit, where it has one, with its ``r_script``, ``to_rds`` and
+        ``model_scale``.
     """
 
     engine: str
@@ -110,6 +113,7 @@ class AreaFit(Record):
     conditions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     correlation: float | None = None
+    engine_fit: Any = None
 
     @property
     def standard_error(self) -> np.ndarray:

@@ -41,11 +41,19 @@ class FayHerriotSpec(Record):
 
     def summary(self) -> str:
         """One line."""
-        options = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        options = ", ".join(f"{name}={value}" for name, value in shown(self.options).items())
         correlated = "" if self.correlation is None else f", {self.correlation} correlation"
         return f"engine {self.engine}, method {self.method}, mode {self.mode}{correlated}" + (
             f", {options}" if options else ""
         )
+
+
+def shown(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options to be read: arrays by their shape."""
+    return {
+        name: f"array of shape {value.shape}" if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+    }
 
 
 def refuse_options(given: Mapping[str, Any], allowed: tuple[str, ...], *, engine: str) -> None:

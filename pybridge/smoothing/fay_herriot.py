@@ -11,9 +11,10 @@ import pandas as pd
 
 from pybridge._options import MODES, check_level, choose, whole_number
 from pybridge._record import Record
+from pybridge.engines._emdi_legal import METHODS, legal_methods
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
-from pybridge.smoothing._spec import FayHerriotSpec
+from pybridge.smoothing._spec import FayHerriotSpec, shown
 from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
 from pybridge.tables.area import AreaTable, area_table
 
@@ -31,13 +32,17 @@ class Adapter:
 # One line an adapter; an engine may have several, for different methods.
 ADAPTERS = (
     Adapter("sae", ("REML", "ML", "FH"), "pybridge.smoothing._sae"),
+    Adapter("emdi", METHODS, "pybridge.smoothing._emdi"),
     Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
     Adapter("native", ("bayes",), "pybridge.smoothing._native_bayes", ("guarded",)),
 )
 
 
 # The same for correlated domain effects: (correlation, adapter).
-CORRELATED = (("spatial", Adapter("sae", ("REML", "ML"), "pybridge.smoothing._sae_spatial")),)
+CORRELATED = (
+    ("spatial", Adapter("sae", ("REML", "ML"), "pybridge.smoothing._sae_spatial")),
+    ("spatial", Adapter("emdi", legal_methods("spatial"), "pybridge.smoothing._emdi")),
+)
 
 
 def fay_herriot(
@@ -72,29 +77,31 @@ def fay_herriot(
         observed in full.
     domain : str, optional
         Column of the domains' labels; by default ``domain`` if there is one, else row numbers.
-    engine : {"sae", "native"}
-        Who computes: R's package sae, or pybridge itself (exact optimum, any number of domains,
-        no R). Never one in place of the other.
+    engine : {"sae", "emdi", "native"}
+        Who computes: R's package sae or emdi, or pybridge itself (exact optimum, any number of
+        domains, no R). Never one in place of the other.
     method : str
         Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or
         ``"bayes"`` (flat priors; ``mse`` is then the posterior variance, and intervals are
-        quantiles); upper or lower case.
+        quantiles); emdi: REML, ML, AMRL, AMPL, AMRL_YL, AMPL_YL, the robust ``"reblup"`` and
+        ``"reblupbc"``, and ``"me"`` (measurement error); upper or lower case.
     correlation : {"spatial"}, optional
         None: domain effects are independent. ``"spatial"``: v = ρWv + u, a SAR(1) over the domains
-        (sae, REML or ML); σ² is then the variance of u.
+        (sae and emdi, REML or ML; emdi also robust); σ² is then the variance of u.
     proximity : pandas.DataFrame, optional
         W, in most cases with rows that add up to 1; index and columns hold the domains' labels, in
         any order. In raw mode any matrix, by position.
     level : float
         Confidence level of the intervals.
     seed : int, optional
-        For engines that draw random numbers (sae's B).
+        For engines that draw random numbers (sae's B; emdi's, by default its own 123).
     mode : {"guarded", "raw"}
         ``"raw"``: R's function as it is. ``"guarded"``: the same call, the answer compared with
         the exact optimum, failures named, domains without an estimate predicted.
     **engine_options
-        The R function's own arguments by its own names: for sae MAXITER, PRECISION, B; and
-        ``time_limit`` in seconds.
+        The R function's own arguments by its own names: for sae MAXITER, PRECISION, B; for emdi
+        transformation, backtransformation, eff_smpsize, MSE, mse_type, B, interval, k,
+        mult_constant, Ci, tol, maxit; and ``time_limit`` in seconds.
 
     Returns
     -------
@@ -119,6 +126,9 @@ def fay_herriot(
     rows = area.to_frame() if isinstance(area, Record) else area
     table = area_table(formula, rows, variance=variance, domain=domain)
     labelled = domain is not None or "domain" in rows.columns
+    if hasattr(module, "finish_options"):
+        own = _own_case(method, adapter.methods)
+        options = module.finish_options(options, rows, table, own, correlation)
     spec = FayHerriotSpec(
         engine=engine,
         method=_own_case(method, adapter.methods),
@@ -133,7 +143,7 @@ def fay_herriot(
     made_by = provenance(
         engine,
         spec.method,
-        options={**_described(formula, spec), **spec.options},
+        options={**_described(formula, spec), **shown(spec.options)},
         seed=spec.seed,
         versions=fit.versions,
     )

@@ -14,6 +14,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
+from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
@@ -89,6 +90,8 @@ class FayHerriotFit(Record):
     @property
     def domain_status(self) -> np.ndarray:
         """Shape (m,), object: ``ok``, ``out_of_sample``, ``census`` or ``negative_mse``."""
+        if self.fit.engine_fit is not None:
+            return np.asarray(self.fit.engine_fit.domain_status)
         words = domain_statuses(
             estimate=self.area.estimate, variance=self.area.variance, mse=self.fit.mse
         )
@@ -172,13 +175,16 @@ class FayHerriotFit(Record):
 
         The standardised residual is (z − x'β)/√(σ² + d): near a standard normal where the model
         holds. NaN where there is no direct estimate. Where domain effects are correlated, σ² + d
-        is the variance of z in their model.
+        is the variance of z in their model. Where estimates were transformed, all is on the
+        transformed scale.
         """
         fit, area = self.fit, self.area
         residual = area.estimate - fit.synthetic
         effect = fit.shrinkage * residual
         total = fit.model_variance + area.variance
-        if fit.correlation is not None:
+        if fit.engine_fit is not None:
+            residual, effect, total = fit.engine_fit.model_scale()
+        elif fit.correlation is not None:
             effect = fit.estimate - fit.synthetic
             total = area.variance + fit.model_variance * self._spread(fit.correlation)
         scale = np.sqrt(total, out=np.full(len(total), np.nan), where=total > 0)
@@ -254,7 +260,21 @@ class FayHerriotFit(Record):
         FitCrosscheck
             Its ``sentence`` says whether they agree, where they part, which is nearer to the
             optimum, and which engines could not be asked.
+
+        Raises
+        ------
+        InputError
+            For a fit of transformed estimates, which one engine only can do.
         """
+        if self.spec.options.get("transformation", "no") != "no":
+            raise InputError(
+                "no other engine transforms estimates, so that there is nothing to compare with",
+                code="not_available",
+                field="transformation",
+                expected="transformation='no'",
+                got=self.spec.options["transformation"],
+                hint="fit.exact holds the exact optimum on the transformed scale.",
+            )
         from pybridge.crosscheck.area import crosscheck_area
 
         return crosscheck_area(self)
@@ -275,7 +295,9 @@ class FayHerriotFit(Record):
         """
         from pybridge.smoothing._r_script import fay_herriot_script, spatial_script
 
-        if self.spec.correlation is None:
+        if self.fit.engine_fit is not None:
+            text = self.fit.engine_fit.r_script()
+        elif self.spec.correlation is None:
             text = fay_herriot_script(self.spec, self.area)
         else:
             text = spatial_script(self.spec, self.area, self.fit.exact)
@@ -285,7 +307,7 @@ class FayHerriotFit(Record):
         return text
 
     def to_rds(self, path: str | PathLike[str]) -> Path:
-        """Save the object that R's sae returns, for ``readRDS()``.
+        """Save the object that R's sae or emdi returns, for ``readRDS()``.
 
         Parameters
         ----------
@@ -294,8 +316,11 @@ class FayHerriotFit(Record):
         Returns
         -------
         Path
-            Where it is. Unless raw, its attribute ``rows`` has the domains of its rows.
+            Where it is. sae's object, unless raw, has the domains of its rows in its attribute
+            ``rows``; on emdi's its own summary, plot, compare and estimators work.
         """
+        if self.fit.engine_fit is not None:
+            return Path(self.fit.engine_fit.to_rds(path))
         from pybridge.smoothing._back_to_r import save
 
         return save(self, path)
