@@ -8,37 +8,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import collinear_columns, key_column, listed, need_columns, need_frame
+from pybridge._checks import key_column, need_columns, need_frame
 from pybridge._options import choose, whole_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
-from pybridge.engines._sae_area import FEW_SPARE_DOMAINS
 from pybridge.engines._sae_input import (
     checked_design,
     column_values,
     refuse_formula,
     refuse_missing,
 )
-from pybridge.engines._sae_nested import nested_log_likelihood, nested_optimum
 from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._sae_unit_guard import beside_the_optimum, check_units, selected_domains
 from pybridge.engines._sae_unit_record import SaeUnitFit
 from pybridge.engines._sae_units import (
-    DomainTable,
     digest,
     domain_table,
-    need_domains,
     positional,
     sizes,
     two_columns,
     unit_columns,
     unit_numbers,
 )
-from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
 
-# lme4 stops its search about this close to the top.
-_SHORTFALL = 1e-5
 _COMMON = ("mode", "level", "seed", "time_limit")
 
 
@@ -132,7 +126,7 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeUnitFit:
         inputs = _inputs(given, read, asked) | {
             "meanxpop": positional(given["meanxpop"], "meanxpop"),
             "popnsize": positional(given["popnsize"], "popnsize"),
-            "selectdom": _raw_selection(given["selectdom"]),
+            "selectdom": _rawselected_domains(given["selectdom"]),
         }
         reply = requests.ask(shim, {**inputs, "data": sent}, asked)
         return _record(given, read, asked, shim, inputs, sent, reply)
@@ -150,7 +144,7 @@ def _inputs(given: Mapping[str, Any], read: RFormula, asked: SaeRequest) -> dict
     }
 
 
-def _raw_selection(selected: Sequence[Any] | None) -> Any:
+def _rawselected_domains(selected: Sequence[Any] | None) -> Any:
     return None if selected is None else column_values(pd.Series(selected))
 
 
@@ -168,13 +162,13 @@ def _guarded(
     )
     text = np.asarray(sent[inputs["dom"]])
     first = {str(label): label for label in labels.unique()}
-    _check_design(x, terms, n_domains=len(first))
+    check_units(x, terms, n_domains=len(first))
     wanted = [term for term in terms if term != "(Intercept)"]
     means = domain_table(given["meanxpop"], key=given["dom"], field="meanxpop", columns=wanted)
     population = two_columns(given["popnsize"], key=given["dom"], field="popnsize")
     counts = pd.Series(text).value_counts().to_dict()
     size = sizes(population, counts=counts, field="popnsize")
-    selected = _selection(given["selectdom"], first, means, population)
+    selected = selected_domains(given["selectdom"], first, means, population)
     inputs.update(
         meanxpop=means.for_r("domain"),
         popnsize=population.for_r("domain"),
@@ -183,7 +177,7 @@ def _guarded(
     reply = requests.ask(shim, {**inputs, "data": sent}, asked, may_fail=True)
     codes = pd.factorize(pd.Series(text))[0]
     y = np.asarray(sent[read.names[str(read.outcome)]], dtype=np.float64)
-    exact, status, notes = _compared(reply, y, x, codes, asked)
+    exact, status, notes = beside_the_optimum(reply, y, x, codes, asked)
     known = dict(zip(population.text, size))
     return _record(
         given,
@@ -201,70 +195,6 @@ def _guarded(
         status=status,
         notes=notes,
     )
-
-
-def _check_design(x: np.ndarray, terms: list[str], *, n_domains: int) -> None:
-    n, p = x.shape
-    if n <= p or n_domains < 2 or n <= n_domains:
-        raise InputError(
-            "too few units to tell the variance between domains from that within",
-            code="too_few_units",
-            field="data",
-            expected="more units than coefficients, two domains, one of them with two units",
-            got=f"{n} units, {p} coefficients, {n_domains} domains",
-        )
-    # lme4 would drop such a column, and sae would then recycle the coefficients.
-    collinear_columns(x, names=terms, field="formula")
-
-
-def _selection(
-    wanted: Sequence[Any] | None,
-    sample: Mapping[str, Any],
-    means: DomainTable,
-    population: DomainTable,
-) -> np.ndarray:
-    labels = list(sample.values()) if wanted is None else list(wanted)
-    texts = [str(label) for label in labels]
-    if len(set(texts)) != len(texts) or not texts:
-        raise InputError(
-            "selectdom must name each domain once",
-            code="duplicate_domain",
-            field="selectdom",
-            expected="one or more domains, each once",
-            got=listed(texts),
-        )
-    need_domains(texts, means, field="meanxpop")
-    need_domains(texts, population, field="popnsize")
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found
-
-
-def _compared(
-    reply: Reply, y: np.ndarray, x: np.ndarray, codes: np.ndarray, asked: SaeRequest
-) -> tuple[dict[str, Any], str | None, list[str]]:
-    method = asked.arguments["method"]
-    optimum = nested_optimum(y, x, codes, method)
-    exact = {
-        "refvar": optimum.refvar,
-        "errorvar": optimum.errorvar,
-        "log_likelihood": optimum.log_likelihood,
-    }
-    if reply.error is not None or "refvar" not in reply.value:
-        return exact, None, []
-    found = float(reply.value["refvar"][0])
-    ratio = found / float(reply.value["errorvar"][0])
-    at = nested_log_likelihood(y, x, codes, method, ratio)
-    exact["shortfall"] = optimum.log_likelihood - at
-    if exact["shortfall"] > _SHORTFALL:
-        return (
-            exact,
-            "not_converged",
-            [f"lme4 ended at a variance of {found:.6g}; the optimum is {optimum.refvar:.6g}"],
-        )
-    if codes.max() + 1 <= x.shape[1] + FEW_SPARE_DOMAINS:
-        return exact, "weak_identification", []
-    return exact, "boundary" if found == 0 else "converged", []
 
 
 def _record(

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.r("sae")
 
 # Poverty rates of the 52 provinces in per cent, from the table of sae's vignette on basic direct
 # and indirect estimators (Molina and Marhuenda 2015), where it is rounded; computed with R 4.2.2
-# and sae 1.3 by the vignette's own code. Direct estimate, its standard error, post-stratified synthetic
-# estimate by education, sample size dependent composite.
+# and sae 1.3 by the vignette's own code. Direct estimate, its standard error, post-stratified
+# synthetic estimate by education, sample size dependent composite.
 POVERTY = """
 province,n,direct,standard_error,synthetic,composite
 Alava,96,25.5037319001057,4.8466450755720,20.778798004444,24.089305789407
