@@ -133,7 +133,10 @@ def evaluate(
         "reference": reference,
         "folds": folds if isinstance(folds, (int, np.integer)) else "given",
     }
-    record = provenance(engine=engine, method="evaluate", options=asked, seed=seed)
+    versions = {name: text for fit in run.fits for name, text in fit.versions.items()}
+    record = provenance(
+        engine=engine, method="evaluate", options=asked, seed=seed, versions=versions
+    )
     return _record(run, prepared, level, record)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class CandidateFit(Record):
         direct estimates.
     message : str
         Why there is no fit, where there is none.
+    versions : mapping of str to str
+        Of R and its package, where they fitted.
     conditions : tuple of str
         What the engine said.
     """
@@ -58,6 +61,7 @@ class CandidateFit(Record):
     spread: np.ndarray | None = None
     message: str = ""
     conditions: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def too_narrow(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,20 @@ def _covariates(formula: str, replicates: Replicates) -> np.ndarray:
     sampled = replicates.sample.whole.n[0] > 0
     _, x = area_covariates(parsed, table, sampled=sampled, labels=population.domains)
     check_counts(n_sampled=int(sampled.sum()), n_coefficients=x.shape[1])
-    return x
+    return _well_scaled(x)
+
+
+def _well_scaled(x: np.ndarray) -> np.ndarray:
+    """The same regression (m, p) with columns of like size, about their means where there is a 1.
+
+    Estimates do not depend on how covariates are measured, but R's ``solve`` in sae calls a design
+    singular whose columns differ by many powers of ten, or lie far from 0.
+    """
+    if (x == 1.0).all(axis=0).any():
+        mean = np.where((x == x[0]).all(axis=0), 0.0, x.mean(axis=0))
+        x = x - mean
+    size = np.abs(x).max(axis=0)
+    return np.asarray(x / np.where(size > 0, size, 1.0))
 
 
 def _sampling_variance(
@@ -195,6 +209,7 @@ def _assemble(
         raise fits[0]  # what was asked for cannot be had from any sample of these domains
     if isinstance(fits[0], Exception) or fits[0].status == "failed":
         return failed_fit(candidate, replicates, _reason(fits[0]))
+    versions = dict(getattr(fits[0], "versions", {}))
     if candidate.finite_population:
         fits = [_finite(fit, problem) for fit, problem in zip(fits, problems)]
     whole = fits[0]
@@ -220,6 +235,7 @@ def _assemble(
         model_variance=float(whole.model_variance),
         spread=problems[0].spread,
         conditions=tuple(said),
+        versions=versions,
     )
 
 
@@ -241,7 +257,7 @@ def _smoothed_statuses(fit: Any, problem: AreaProblem, replicates: Replicates) -
 
 def _reason(fit: Any) -> str:
     if isinstance(fit, PybridgeError):
-        return fit.message
+        return re.sub(r"^problem \d+: ", "", fit.message)  # of a batch
     if isinstance(fit, Exception):
         return str(fit)
     return "; ".join(str(text) for text in getattr(fit, "conditions", ())) or "the fit failed"
