@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,33 @@ def crosscheck_area(fit: FayHerriotFit) -> FitCrosscheck:
 
         return crosscheck_spatial(fit)
     found, unavailable = ask_all(ADAPTERS, fit.area, fit.spec)
-    return _record(fit, found, unavailable)
+    record = _record(fit, found, unavailable)
+    return record if "native" in found else _beside_own_optimum(record, fit, found)
+
+
+def _beside_own_optimum(
+    record: FitCrosscheck, fit: FayHerriotFit, found: Mapping[str, AreaFit]
+) -> FitCrosscheck:
+    """For a method that the native engine lacks: the optimum that a guarded fit has beside it."""
+    known = [a.exact["model_variance"] for a in found.values() if "model_variance" in a.exact]
+    if not known:
+        return record
+    best = float(known[0])
+    answers = [Answers("exact", {(_CASE, "model variance"): best})]
+    for name, answer in found.items():
+        values, absent = {(_CASE, "model variance"): answer.model_variance}, {}
+        if not math.isfinite(answer.model_variance):
+            values, absent = {}, {_CASE: f"{name} is {answer.status}"}
+        answers.append(Answers(name, values, absent))
+    only = ("model variance",)
+    pairs = [
+        Pairing(name, "exact", {n: t for n, t in tolerances_of(name).items() if n in only})
+        for name in found
+    ]
+    unit = variance_error(best, fit.area.variance[fit.area.sampled])
+    table = compare_producers(answers, pairs, units={(_CASE, "model variance"): unit})
+    exact = EngineAnswer("exact", "converged", {"model_variance": best})
+    return replace(record, answers=(*record.answers, exact), table=table)
 
 
 def _record(

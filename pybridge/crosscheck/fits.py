@@ -154,8 +154,10 @@ class FitCrosscheck(Record):
 
 def _agreement_in_words(table: AgreementTable, producers: Sequence[str]) -> str:
     if not table.n_made:
-        only = f"only {producers[0]} gave numbers" if producers else "no engine gave numbers"
-        return f"Nothing was compared: {only}."
+        why = f"only {producers[0]} gave numbers" if producers else "no engine gave numbers"
+        if len(producers) > 1:
+            why = f"there is no exact answer to hold {_and(producers)} against"
+        return f"Nothing was compared: {why}."
     parted = table.having(PART)
     if not parted:
         made = [row for row in table.rows if row.verdict != NOT_POSSIBLE]

@@ -118,7 +118,7 @@ SPATIAL_SHORTFALL = likelihood(SPATIAL, 1e-4)
 # emdi searches by optimize() with its default tolerance, which is absolute; on variances rescaled
 # to near 100 it leaves 1e-4 of the variance. Its likelihood on the default interval is as coarse.
 EMDI = Tolerance(
-    5e-3, STANDARD_ERROR, "optimize() at its default tolerance leaves 1e-4 of the variance"
+    1e-3, STANDARD_ERROR, "optimize() at its default tolerance leaves 1e-4 of the variance"
 )
 EMDI_RAW = Tolerance(
     1e-1, STANDARD_ERROR, "optimize()'s tolerance is absolute: in small units little is left"

@@ -86,6 +86,11 @@ def test_nothing_compared_is_not_agreement():
     assert not found.to_frame()["agrees"].any()
 
 
+def test_several_answers_without_an_exact_one_are_not_compared():
+    found = record([answer("emdi guarded"), answer("emdi raw")], [])
+    assert "no exact answer to hold emdi guarded and emdi raw against" in found.sentence
+
+
 def test_an_engine_without_numbers_is_named():
     silent = answer("sae raw", math.nan, math.nan, "not_converged")
     found = record([answer("native"), silent], [])
