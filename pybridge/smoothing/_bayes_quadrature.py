@@ -120,13 +120,29 @@ def least_squares(full: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     information = full[:, :p, :p]
     # Unit diagonal first: the weights of the nodes differ by many orders of magnitude.
     size = np.sqrt(np.einsum("kii->ki", information))
-    factor = np.linalg.cholesky(information / (size[:, :, None] * size[:, None, :]))
+    factor = _cholesky(information / (size[:, :, None] * size[:, None, :]))
     root = np.linalg.solve(factor, np.eye(p)[None, :, :] / size[:, None, :])
     turned = np.einsum("kij,kj->ki", root, full[:, :p, p])
     coefficients = np.einsum("kji,kj->ki", root, turned)
     half_log = (np.log(np.einsum("kii->ki", factor)) + np.log(size)).sum(axis=1)
     rest = np.maximum(full[:, p, p] - np.einsum("ki,ki->k", turned, turned), 0.0)
     return coefficients, root, half_log, rest
+
+
+def _cholesky(scaled: np.ndarray) -> np.ndarray:
+    """Cholesky factors of K matrices with unit diagonal, singular ones made barely regular.
+
+    Singular to rounding they are only where fewer census domains than coefficients outweigh all
+    others by 1e15, at variances that carry no posterior mass.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(scaled))
+    except np.linalg.LinAlgError:
+        least = np.linalg.eigvalsh(scaled)[:, 0]
+        lift = np.where(least < 1e-13, 1e-13 - np.minimum(least, 0.0), 0.0)
+        return np.asarray(
+            np.linalg.cholesky(scaled + lift[:, None, None] * np.eye(scaled.shape[1]))
+        )
 
 
 def find_mode(data: AreaData, *, low: float, high: float) -> tuple[float, float]:

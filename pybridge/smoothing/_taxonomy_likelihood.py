@@ -19,6 +19,8 @@ from pybridge.smoothing._taxonomy_algebra import TreeData, blocks, sweep_down, s
 
 _MOST_STEPS = 100
 _TOLERANCE = 1e-13
+# Rounding of a log-likelihood whose sampling variances differ by many orders of magnitude.
+_ROUNDING = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,42 +100,58 @@ def maximise(data: TreeData, *, restricted: bool) -> Optimum:
     with the curvature from differences of the exact gradient.
     """
     depth = data.tree.depth
-    unit = _unit(data)
-    axis = unit * np.array([0.0, 0.02, 0.1, 0.4, 1.5])
-    if depth > 3:
-        axis = axis[[0, 2, 4]]
+    axis = _start_values(data, depth)
     grid = np.stack(np.meshgrid(*[axis] * depth, indexing="ij"), axis=-1).reshape(-1, depth)
     grid = grid[_has_spread(grid, data)]
     value = log_likelihoods(grid, data, restricted=restricted)
     point, best = grid[int(np.argmax(value))], float(value.max())
     for step in range(1, _MOST_STEPS + 1):
-        gradient, bend = _curvature(point, data, unit, restricted)
+        gradient, bend = _curvature(point, data, restricted)
         free = (point > 0.0) | (gradient > 0.0)
         if not free.any():
             return Optimum(point, best, step, True)
         move, gain = _newton_step(gradient, bend, free)
-        lengths = 0.5 ** np.arange(12.0)
-        tried = np.maximum(point + lengths[:, None] * move, 0.0)
-        legal = _has_spread(tried, data)
-        values = np.full(lengths.size, -np.inf)
-        values[legal] = log_likelihoods(tried[legal], data, restricted=restricted)
+        tried, values = _along(point, move, data, restricted)
         pick = int(np.argmax(values))
         settled = gain < _TOLERANCE * max(1.0, abs(best))
         if values[pick] >= best:
             point, best = tried[pick], float(values[pick])
-        elif settled or gain < 1e-9 * max(1.0, abs(best)):
-            return Optimum(point, best, step, True)
         else:
-            return Optimum(point, best, step, False)
+            # No step ascends: at the top to the likelihood's rounding, or it has none.
+            return Optimum(point, best, step, gain < _ROUNDING)
         if settled:
             return Optimum(point, best, step, True)
     return Optimum(point, best, _MOST_STEPS, False)
 
 
-def _unit(data: TreeData) -> float:
-    """Scale of the variances: mean square of the estimates about their regression, or typical d."""
+def _start_values(data: TreeData, depth: int) -> np.ndarray:
+    """Values of a variance to start from: 0, shares of the estimates' mean square about their
+    regression, and, where some sampling variances are far smaller, their own size."""
     seen = data.seen > 0.0
-    return float(np.mean(data.columns[-1, seen] ** 2) + 0.1 * np.median(data.d[seen]))
+    d = data.d[seen]
+    unit = float(np.mean(data.columns[-1, seen] ** 2) + 0.1 * np.median(d))
+    axis = unit * np.array([0.0, 0.02, 0.1, 0.4, 1.5])
+    if depth > 3:
+        return axis[[0, 2, 4]]
+    smallest = d.size / float(np.sum(1.0 / np.maximum(d, 1e-12 * unit)))
+    if smallest < 0.01 * unit:
+        axis = np.append(axis, np.geomspace(smallest, 0.02 * unit, 4)[:-1])
+    return axis
+
+
+def _along(
+    point: np.ndarray, move: np.ndarray, data: TreeData, restricted: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points along a direction, shorter and shorter, cut off at 0, and their likelihoods."""
+    tried = np.maximum(point + 0.5 ** np.arange(30.0)[:, None] * move, 0.0)
+    legal = _has_spread(tried, data)
+    values = np.full(len(tried), -np.inf)
+    for part in (slice(0, 6), slice(6, 30)):
+        inside = np.flatnonzero(legal[part]) + part.start
+        values[inside] = log_likelihoods(tried[inside], data, restricted=restricted)
+        if values.max() > log_likelihoods(point[None], data, restricted=restricted)[0]:
+            break
+    return tried, values
 
 
 def _has_spread(variances: np.ndarray, data: TreeData) -> np.ndarray:
@@ -144,11 +162,14 @@ def _has_spread(variances: np.ndarray, data: TreeData) -> np.ndarray:
 
 
 def _curvature(
-    point: np.ndarray, data: TreeData, unit: float, restricted: bool
+    point: np.ndarray, data: TreeData, restricted: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient (R,) and second derivatives (R, R) from differences of the exact gradient."""
     depth = point.size
-    width = 1e-5 * (point + 1e-2 * unit)
+    # Each level's own scale: the precision that its nodes have at hand, on average.
+    trace = scores(point[None], data, restricted=False)[1][0]
+    scale = np.array(data.tree.sizes) / np.maximum(trace, 1e-300)
+    width = 1e-5 * (point + 1e-2 * scale)
     low = np.where(point > width, width, 0.0)
     nodes = np.concatenate([point[None], point + np.diag(width), point - np.diag(low)])
     found = scores(nodes, data, restricted=restricted)[0]

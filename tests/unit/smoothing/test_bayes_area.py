@@ -184,3 +184,16 @@ def test_mixture_with_far_apart_parts_is_bracketed():
     # 5 % of the whole is 10 % of the lower part.
     np.testing.assert_allclose(lower, -1.2815515655446004, rtol=1e-9)
     np.testing.assert_allclose(upper, 1000 + 1.2815515655446004, rtol=1e-9)
+
+
+def test_fewer_census_domains_than_coefficients():
+    """They fit exactly whatever the variance is, and X'WX degenerates as it goes to 0."""
+    arrays = problem(m=12)
+    arrays["variance"][3] = 0.0
+    arrays["covariates"] = np.column_stack([arrays["covariates"], np.arange(12.0) ** 2])
+    limit = fit_area_model_bayes(**arrays)
+    near = arrays["variance"].copy()
+    near[3] = 1e-12
+    fit = fit_area_model_bayes(**{**arrays, "variance": near})
+    assert limit.model_variance == pytest.approx(fit.model_variance, rel=1e-7)
+    np.testing.assert_allclose(limit.estimate, fit.estimate, rtol=1e-7, atol=1e-7)

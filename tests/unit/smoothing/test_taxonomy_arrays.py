@@ -241,3 +241,30 @@ def test_boundary_of_the_likelihood():
     )
     assert fit.status == "boundary" and fit.model_variances[0] == 0.0
     assert fit.model_variances[1] > 0.0 and np.isfinite(fit.mse).all()
+
+
+def test_sampling_variances_over_many_orders_of_magnitude():
+    rng = np.random.default_rng(12)
+    m = 60
+    group = np.arange(m) // 10
+    d = 10.0 ** rng.uniform(-8, 4, m)
+    z = rng.normal(size=6)[group] + rng.normal(size=m) * np.sqrt(d + 0.01)
+    arrays = {"estimate": z, "variance": d, "covariates": np.ones((m, 1))}
+    arrays["levels"] = [group, np.arange(m)]
+    for method in ("REML", "ML"):
+        fit = fit_taxonomy_likelihood(**arrays, method=method)
+        assert fit.status == "converged"
+        assert 0.002 < fit.model_variance < 0.05
+    posterior = fit_taxonomy_bayes(**arrays)
+    assert np.isfinite(posterior.mse).all() and (posterior.lower < posterior.upper).all()
+
+
+def test_a_likelihood_without_a_maximum_is_said_to_have_none():
+    """Two census domains and three coefficients: under ML the likelihood grows without end."""
+    rng = np.random.default_rng(13)
+    d = np.array([0.0, 0.0, 0.3, 0.5, 4.0, 5.0, 1.0])
+    x = np.column_stack([np.ones(7), rng.normal(size=(7, 2))])
+    z = x @ [1.0, 2.0, 3.0] + rng.normal(size=7)
+    arrays = {"estimate": z, "variance": d, "covariates": x, "levels": [np.arange(7)]}
+    assert fit_taxonomy_likelihood(**arrays, method="ML").status == "not_converged"
+    assert fit_taxonomy_likelihood(**arrays, method="REML").status == "weak_identification"
