@@ -19,7 +19,9 @@ from pathlib import Path
 RELATIVE = 1e-9
 ABSOLUTE = 1e-12
 # file name's ending -> (relative tolerance, why)
-LOOSE: dict[str, tuple[float, str]] = {}
+LOOSE: dict[str, tuple[float, str]] = {
+    "sae_unit_cornsoybean__sae.csv": (1e-5, "lme4's optimiser stops on a change of the deviance"),
+}
 
 
 def table(path: Path) -> list[list[str]]:

@@ -23,7 +23,9 @@ class Capability:
     engine : str
         ``"native"`` or the R package.
     task : str
-        A word for what it does: ``area_level``, ``direct``, ``tail``, ``taxonomy``.
+        A word for what it does: ``area_level``, ``area_level_spatial``,
+        ``area_level_space_time``, ``unit_level``, ``design_based``, ``direct``, ``tail``,
+        ``taxonomy``.
     function : str
         The engine's own function or functions.
     entry : str
@@ -52,10 +54,63 @@ CAPABILITIES = (
         "sae",
         "area_level",
         "eblupFH, mseFH",
-        "fay_herriot",
+        "fay_herriot, engines.sae",
         ("REML", "ML", "FH"),
         ("MAXITER", "PRECISION", "B"),
         out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "sae",
+        "area_level_spatial",
+        "eblupSFH, mseSFH",
+        "fay_herriot(correlation='spatial'), engines.sae",
+        ("REML", "ML"),
+        ("proxmat", "MAXITER", "PRECISION"),
+        out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "sae",
+        "area_level_spatial",
+        "pbmseSFH, npbmseSFH (REML only)",
+        "engines.sae",
+        ("REML", "ML"),
+        ("proxmat", "B", "MAXITER", "PRECISION", "seed"),
+        out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "sae",
+        "area_level_space_time",
+        "eblupSTFH, pbmseSTFH",
+        "engines.sae",
+        ("REML",),
+        (
+            *("proxmat", "model", "B", "MAXITER", "PRECISION", "theta_iter", "sigma21_start"),
+            *("rho1_start", "sigma22_start", "rho2_start", "seed"),
+        ),
+        out_of_sample=False,
+        needs_r=True,
+    ),
+    Capability(
+        "sae",
+        "unit_level",
+        "eblupBHF, pbmseBHF",
+        "engines.sae",
+        ("REML", "ML"),
+        ("selectdom", "meanxpop", "popnsize", "B", "seed"),
+        out_of_sample=True,
+        needs_r=True,
+    ),
+    Capability(
+        "sae",
+        "design_based",
+        "direct, pssynt, ssd",
+        "engines.sae",
+        ("Horvitz-Thompson with known size", "post-stratified synthetic", "composite"),
+        ("sweight", "domsize", "replace", "ps", "domsizebyps", "delta"),
+        out_of_sample=True,
         needs_r=True,
     ),
     Capability(

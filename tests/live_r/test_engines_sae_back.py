@@ -14,7 +14,9 @@ import pytest
 import pybridge as pb
 from pybridge import datasets
 from pybridge.engines import sae
+from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.errors import EngineError, InputError
+from pybridge.r import call_many
 
 pytestmark = pytest.mark.r("sae")
 
@@ -65,7 +67,7 @@ def records(spacetime):
         "mseFH": (sae.mseFH(kept, "y ~ x", "d", domain="name"), None),
         "fh": (pb.fay_herriot("y ~ x", kept, variance="d", domain="name"), None),
         "pbmseSFH": (
-            sae.pbmseSFH(kept, "y ~ x", "d", ring(kept["name"]), B=2, domain="name"),
+            sae.pbmseSFH(kept, "y ~ x", "d", ring(kept["name"]), B=2, domain="name", seed=5),
             None,
         ),
         "eblupSTFH": (
@@ -225,6 +227,28 @@ def test_r_refuses_what_it_cannot_parse_before_sae_is_called():
         assert caught.value.code == "bad_formula" and caught.value.field == "formula"
     with pytest.raises(InputError, match="contrasts"):
         sae.mseFH(kept.assign(g="one"), "y ~ g", "d")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y ~ system('true')",
+        "y ~ base::system('true')",
+        "y ~ x; system('true')",
+        "{system('true'); y ~ x}",
+        "y ~ (function() x)()",
+        "y ~ x$y",
+        "y ~ x[[1]]",
+        "y ~ T <- x",
+        "y ~ z",
+        "system('true')",
+    ],
+)
+def test_r_looks_through_a_formula_before_it_is_anything_else(text):
+    # The same check once more on R's side, on what R parsed, should text ever get that far.
+    inputs = {"formula": text, "functions": list(FUNCTIONS), "data": {"y": [1.0], "x": [1.0]}}
+    (reply,) = call_many("sae_design", [inputs], packages=("sae",))
+    assert reply.error is not None and "shared_refusal" in reply.error["class"]
 
 
 def test_factors_and_functions_of_r():

@@ -270,14 +270,15 @@ def test_a_bootstrap_that_never_ends_is_stopped(mode, spacetime):
 def test_bootstraps_have_a_limit_and_a_seed_without_asking(spacetime):
     table, w = spacetime
     table = table[table["Time"] == 1]
-    words = {"B": 2, "domain": "Area"}
-    fit = sae.pbmseSFH(table, "Y ~ X1", "Var", w, **words)
+    words = {"formula": "Y ~ X1", "vardir": "Var", "domain": "Area", "B": 2}
+    fit = sae.eblupFH(table, **words)
     assert fit.request.time_limit == 600.0 and fit.request.seed is not None
-    again = sae.pbmseSFH(table, "Y ~ X1", "Var", w, seed=fit.request.seed, **words)
-    np.testing.assert_array_equal(again.mse, fit.mse)
-    other = sae.pbmseSFH(table, "Y ~ X1", "Var", w, seed=fit.request.seed ^ 1, **words)
-    assert (other.mse != fit.mse).all()
-    assert sae.mseSFH(table, "Y ~ X1", "Var", w, domain="Area").request.seed is None
+    again = sae.eblupFH(table, seed=fit.request.seed, **words)
+    assert again.criteria == fit.criteria and fit.criteria["nBootstrap"] == 2
+    other = sae.eblupFH(table, seed=fit.request.seed ^ 1, **words)
+    assert other.criteria["AICc"] != fit.criteria["AICc"]
+    fit = sae.mseSFH(table, "Y ~ X1", "Var", w, domain="Area")
+    assert fit.request.seed is None and fit.request.time_limit is None
 
 
 def test_one_instant_is_no_model_over_time(spacetime):
