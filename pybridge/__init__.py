@@ -29,6 +29,7 @@ _NAMES = {
     "FayHerriotFit": "pybridge.smoothing.fay_herriot",
     "taxonomy_model": "pybridge.smoothing.taxonomy",
     "TaxonomyFit": "pybridge.smoothing.taxonomy_fit",
+    "TaxonomyPrior": "pybridge.smoothing._taxonomy_prior",
     "candidate": "pybridge.selection.candidates",
     "Candidate": "pybridge.selection.candidates",
     "standard_candidates": "pybridge.selection.candidates",
