@@ -17,6 +17,7 @@ from pybridge.crosscheck.tolerances import (
     EMDI,
     EMDI_RAW,
     HBSAE,
+    HBSAE_COEFFICIENTS,
     SAE,
     SAE_LOG_LIKELIHOOD,
     SAE_SHORTFALL,
@@ -212,7 +213,11 @@ SAE_AREA = _like(SAE, SAE_LOG_LIKELIHOOD, SAE_SHORTFALL)
 SAE_AREA_TIGHT = _like(SAE_TIGHT, likelihood(SAE_TIGHT, 1e-7), likelihood(SAE_TIGHT, 1e-8))
 EMDI_AREA = _like(EMDI, likelihood(EMDI, 1e-2), likelihood(EMDI, 1e-4))
 EMDI_AREA_RAW = _like(EMDI_RAW, likelihood(EMDI_RAW, 1.0), likelihood(EMDI_RAW, 1e-2))
-HBSAE_AREA = _like(HBSAE, likelihood(HBSAE, math.inf), likelihood(HBSAE, math.inf))
+HBSAE_AREA = {
+    "coefficients": HBSAE_COEFFICIENTS,
+    "estimate": HBSAE,
+    "mse": relative(HBSAE),
+}
 
 
 def tolerances_of(producer: str) -> dict[str, Tolerance]:

@@ -33,6 +33,7 @@ class Adapter:
 ADAPTERS = (
     Adapter("sae", ("REML", "ML", "FH"), "pybridge.smoothing._sae"),
     Adapter("emdi", METHODS, "pybridge.smoothing._emdi"),
+    Adapter("hbsae", ("bayes",), "pybridge.smoothing._hbsae"),
     Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
     Adapter("native", ("bayes",), "pybridge.smoothing._native_bayes", ("guarded",)),
 )
@@ -77,8 +78,8 @@ def fay_herriot(
         observed in full.
     domain : str, optional
         Column of the domains' labels; by default ``domain`` if there is one, else row numbers.
-    engine : {"sae", "emdi", "native"}
-        Who computes: R's package sae or emdi, or pybridge itself (exact optimum, any number of
+    engine : {"sae", "emdi", "hbsae", "native"}
+        Who computes: R's package sae, emdi or hbsae, or pybridge itself (exact optimum, any number of
         domains, no R). Never one in place of the other.
     method : str
         Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or

@@ -17,7 +17,9 @@ from pybridge.crosscheck.tolerances import (
     IDENTICAL,
     MONTE_CARLO_ERRORS,
     NEVER_ABOVE,
+    QUADRATURE,
     likelihood,
+    relative,
 )
 from pybridge.errors import EngineWarning, PybridgeError
 from pybridge.smoothing._taxonomy import fit_taxonomy_bayes
@@ -44,6 +46,14 @@ _SEARCHED = {
     "estimate": DENSE_SEARCH,
     "maximum": likelihood(DENSE_SEARCH, 1e-8),
 }
+# Boxes of the log variances that hold the posterior, and the nodes a level.
+_BOXES = {"groups34": [(-6.0, 7.0), (-6.0, 3.5)]}
+_GRID = 80
+_ON_GRID = {
+    "estimate": QUADRATURE,
+    "mse": relative(QUADRATURE, 2e-6),
+    "medians": relative(QUADRATURE, 2e-5),
+}
 _SAMPLED = ("estimate", "estimate_sd", "coefficient", "variance_median")
 
 
@@ -64,7 +74,7 @@ def scripts(chosen: set[str]) -> tuple[str, ...]:
 def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
     """All comparisons of the chosen cases."""
     tables = [_by_likelihood(plain, chosen, method) for method in METHODS[:2]]
-    return joined([*tables, _by_sampling(chosen)])
+    return joined([*tables, _by_sampling(chosen), _by_grid(chosen)])
 
 
 # ------------------------------------------------------------------------------------- likelihood
@@ -195,3 +205,24 @@ def _by_sampling(chosen: set[str]) -> AgreementTable:
             gathered.units[label, what] = error.to_numpy()
     tolerances = dict.fromkeys(_SAMPLED, MONTE_CARLO_ERRORS)
     return gathered.compared([Pairing("native", "kept rjags", tolerances)])
+
+
+def _by_grid(chosen: set[str]) -> AgreementTable:
+    """The native posterior with the reimplementation's tensor grid, where that is small enough."""
+    gathered = Gathered()
+    for name, box in _BOXES.items():
+        label = _label(name, "bayes")
+        if label not in chosen:
+            continue
+        case = load_taxonomy(name)
+        fit = fit_taxonomy_bayes(**case.arrays())
+        shape, scale = fit.prior.arrays(len(box))
+        twin = slow.posterior(
+            *case.arrays().values(), shape=shape, scale=scale, box=box, nodes=_GRID, domains=()
+        )
+        ours = {"estimate": fit.estimate, "mse": fit.mse, "medians": fit.model_variances}
+        theirs = {"estimate": twin["estimate"], "mse": twin["mse"]}
+        gathered.say("native", label, ours)
+        gathered.say("reimplementation", label, {**theirs, "medians": twin["variance_medians"]})
+        gathered.units[label, "estimate"] = np.sqrt(fit.mse)
+    return gathered.compared([Pairing("reimplementation", "native", _ON_GRID)])

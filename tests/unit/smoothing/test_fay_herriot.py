@@ -128,7 +128,7 @@ def test_the_default_engine_is_sae():
 
 
 def test_words_that_are_not_there_are_refused_with_what_is():
-    assert refused("unknown_option", engine="lme4").expected == "sae | emdi | native"
+    assert refused("unknown_option", engine="lme4").expected == "sae | emdi | hbsae | native"
     error = refused("unknown_option", engine="sae", method="PR")
     assert error.expected == "REML | ML | FH" and "native" in error.hint
     refused("unknown_option", method="EM")
