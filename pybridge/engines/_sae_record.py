@@ -73,7 +73,12 @@ class SaeRecord(Record):
         """
         from pybridge.engines._sae_script import sae_script
 
-        text = sae_script(self.request, self._complete(data), self._row_labels())
+        text = sae_script(
+            self.request,
+            self._complete(data),
+            self._row_labels(),
+            at_zero="at_zero" in self.value,
+        )
         if path is not None:
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,11 @@ _HEAD = """\
 
 
 def sae_script(
-    asked: SaeRequest, inputs: Mapping[str, Any], labels: Mapping[str, Any] | None
+    asked: SaeRequest,
+    inputs: Mapping[str, Any],
+    labels: Mapping[str, Any] | None,
+    *,
+    at_zero: bool = False,
 ) -> str:
     """The script; it leaves R's answer in ``fit``.
 
@@ -35,6 +40,8 @@ def sae_script(
         As the shim got them.
     labels : mapping or None
         What the rows are, where the answer is by rows.
+    at_zero : bool
+        Whether the moment equation has its solution at 0, where sae does not get.
     """
     parts = [_HEAD.format(call=_ascii(asked.summary()))]
     parts.append(f"data <- {_frame(inputs['data'])}\n")
@@ -48,6 +55,8 @@ def sae_script(
     if asked.seed is not None:
         parts.append(f'set.seed({asked.seed}L, "Mersenne-Twister", "Inversion", "Rejection")\n')
     parts.append(_call(asked, inputs))
+    if at_zero:
+        parts.append(_at_zero(asked, inputs))
     parts.append(_tail(asked, labels))
     return "".join(parts)
 
@@ -64,6 +73,29 @@ def _call(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
         if value is not None:
             words.append(f"{name} = {r.value(value)}")
     return f"fit <- sae::{asked.function}(\n  " + ",\n  ".join([*words, "data = data"]) + "\n)\n"
+
+
+def _at_zero(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
+    """What the guarded mode puts in place of sae's NA; the function is the bridge's own."""
+    text = (resources.files("pybridge.r") / "shims" / "sae.R").read_text(encoding="utf-8")
+    start = text.index("\nsae_fh_at_zero <- function") + 1
+    parts = [
+        "\n# The iteration for the moment equation fails, because its solution is 0.\n",
+        text[start : text.index("\n}\n", start) + 3],
+        f"frame <- model.frame({inputs['formula']}, data)\n",
+        "zero <- sae_fh_at_zero(\n  model.response(frame), unname(model.matrix(frame, data)),\n",
+        f"  data${r.name(inputs['vardir'])}\n)\n",
+    ]
+    place = "fit" if asked.function == "eblupFH" else "fit$est"
+    parts.append(f"{place}$eblup <- zero$eblup\n{place}$fit$refvar <- 0\n")
+    parts.append(f"{place}$fit$goodness <- setNames(zero$goodness, zero$goodness_names)\n")
+    parts.append(
+        f"{place}$fit$estcoef <- data.frame(\n  beta = zero$beta, std.error = zero$std_error, "
+        "tvalue = zero$t_value, pvalue = zero$p_value\n)\n"
+    )
+    if asked.function == "mseFH":
+        parts.append("fit$mse <- zero$mse\n")
+    return "".join(parts)
 
 
 def _tail(asked: SaeRequest, labels: Mapping[str, Any] | None) -> str:
