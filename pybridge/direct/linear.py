@@ -146,7 +146,9 @@ def _difference(
     score[..., 1] = 1.0
     score[..., columns] = -slope
     score /= size[:, None]
-    fitted = np.einsum("rmj,mj->rm", slope, auxiliary_means[:, list(auxiliary)])
+    # Not einsum: without auxiliaries numpy 1.24 multiplies 0 by what lies behind the empty array,
+    # which is NaN at times.
+    fitted = (slope * auxiliary_means[:, list(auxiliary)]).sum(axis=-1)
     residual = np.einsum("rmp,rmp->rm", score, moments.total)
     return LinearEstimates(coefficients[..., 0] + fitted + residual, score, coefficients, own)
 

@@ -114,8 +114,16 @@ def _direct_beside(evaluation: Evaluation) -> Any:
 def _intervals(
     axes: Any, fit: Any, order: np.ndarray, place: np.ndarray, colour: str, label: str
 ) -> None:
-    axes.hlines(place, fit.lower[order], fit.upper[order], color=colour, linewidth=1.2)
+    _lines(axes, place, fit.lower[order], fit.upper[order], colour, 1.2)
     axes.plot(fit.estimate[order], place, "o", markersize=3.5, color=colour, label=_plain(label))
+
+
+def _lines(
+    axes: Any, place: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str, width: float
+) -> None:
+    """Intervals that exist; matplotlib warns where an end is missing."""
+    here = np.isfinite(low) & np.isfinite(high)
+    axes.hlines(place[here], low[here], high[here], color=colour, linewidth=width)
 
 
 def _limit_to_chosen(axes: Any, chosen: Any) -> None:
@@ -139,7 +147,7 @@ def scores_figure(selection: Selection, axes: Any = None) -> Any:
     low, middle, high = (
         np.sqrt(np.maximum(x, floor**2)) for x in (score - error, score, score + error)
     )
-    axes.hlines(place, low, high, color=CHOSEN_COLOUR, linewidth=1.4)
+    _lines(axes, place, low, high, CHOSEN_COLOUR, 1.4)
     axes.plot(middle, place, "o", color=CHOSEN_COLOUR, label="DB-CV (95 %)")
     naive = np.sqrt(np.maximum(table["naive"].to_numpy(), floor**2))
     axes.plot(naive, place, "x", color=NAIVE_COLOUR, label="naive CV")

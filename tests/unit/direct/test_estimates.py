@@ -233,3 +233,21 @@ def test_variances_that_cannot_be_modelled() -> None:
     with pytest.raises(FitError) as caught:
         estimates("ht", variance="gvf")
     assert caught.value.code == "too_few_domains"
+
+
+def test_no_sum_over_nothing_by_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
+    # There numpy 1.24 reads memory beyond the arrays: estimates were NaN in some processes.
+    original = np.einsum
+
+    def checked(words: str, *arrays: Any, **options: Any) -> Any:
+        assert all(np.asarray(array).size for array in arrays), words
+        return original(words, *arrays, **options)
+
+    monkeypatch.setattr(np, "einsum", checked)
+    for method in FUNCTIONS:
+        for variance in ("direct", "smoothed"):
+            estimates(method, variance=variance).aggregate("r")
+    none = pb.population(totals(), domain="d", size="N")
+    design = pb.survey_design(sample(), weights="w")
+    found = pb.select(design, none, [pb.candidate("HT")], outcome="y", folds=2)
+    assert found.selected == "HT"
