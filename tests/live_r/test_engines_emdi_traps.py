@@ -285,6 +285,26 @@ def test_what_emdi_leaves_empty_outside_is_filled(austria):
     np.testing.assert_allclose(guarded.estimate[[3, 50]], np.exp(there), rtol=1e-12)
 
 
+def test_a_domain_outside_has_the_levels_of_all():
+    table = small().assign(group=["one", "two"] * 10)
+    table.loc[3, ["y", "v"]] = np.nan
+    with pytest.raises(EngineError, match="contrasts"):
+        emdi.fh("y ~ x + group", "v", table, "d", mode="raw")
+    fit = emdi.fh("y ~ x + group", "v", table, "d", MSE=True)
+    native = fay_herriot("y ~ x + C(group)", table, variance="v", domain="d", engine="native")
+    np.testing.assert_allclose(fit.estimate, native.fit.estimate, rtol=1e-6)
+
+
+def test_a_term_that_needs_all_rows_is_refused():
+    table = small()
+    table.loc[[3, 7], ["y", "v"]] = np.nan
+    raw = emdi.fh("y ~ scale(x)", "v", table, "d", mode="raw")
+    right = emdi.fh("y ~ x", "v", table, "d")
+    assert np.abs(raw.estimate - right.estimate)[[3, 7]].max() > 0.01
+    with pytest.raises(InputError, match="depend on which rows"):
+        emdi.fh("y ~ scale(x)", "v", table, "d")
+
+
 # --------------------------------------------------------------------------- keys and the order
 
 
