@@ -79,8 +79,8 @@ def fay_herriot(
     domain : str, optional
         Column of the domains' labels; by default ``domain`` if there is one, else row numbers.
     engine : {"sae", "emdi", "hbsae", "native"}
-        Who computes: R's package sae, emdi or hbsae, or pybridge itself (exact optimum, any number of
-        domains, no R). Never one in place of the other.
+        Who computes: R's package sae, emdi or hbsae, or pybridge itself (exact optimum, any number
+        of domains, no R). Never one in place of the other.
     method : str
         Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or
         ``"bayes"`` (flat priors; ``mse`` is then the posterior variance, and intervals are
