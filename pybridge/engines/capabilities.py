@@ -12,6 +12,7 @@ import dataclasses
 import pandas as pd
 
 from pybridge._options import choose
+from pybridge.engines._emdi_legal import legal_methods
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +117,37 @@ CAPABILITIES = (
     Capability(
         "emdi",
         "area_level",
-        "fh",
-        "fay_herriot",
-        ("reml", "ml", "amrl", "ampl", "amrl_yl", "ampl_yl", "reblup", "reblupbc", "me"),
-        ("transformation", "backtransformation", "correlation", "mse_type", "B", "k", "interval"),
+        "fh, compare, compare_pred, benchmark, estimators, step",
+        "fay_herriot, engines.emdi",
+        legal_methods("no"),
+        (
+            *("transformation", "backtransformation", "eff_smpsize", "mse_type", "B", "interval"),
+            *("k", "mult_constant", "Ci", "tol", "maxit", "seed"),
+        ),
         out_of_sample=True,
+        needs_r=True,
+    ),
+    Capability(
+        "emdi",
+        "area_level_spatial",
+        "fh, spatialcor.tests",
+        "fay_herriot(correlation='spatial'), engines.emdi",
+        legal_methods("spatial"),
+        ("corMatrix", "mse_type", "B", "k", "mult_constant", "tol", "maxit", "seed"),
+        out_of_sample=True,
+        needs_r=True,
+    ),
+    Capability(
+        "emdi",
+        "design_based",
+        "direct",
+        "engines.emdi",
+        ("Hájek means, poverty and inequality indicators",),
+        (
+            *("weights", "threshold", "var", "boot_type", "B", "X_calib", "totals"),
+            *("custom_indicator", "na.rm", "seed"),
+        ),
+        out_of_sample=False,
         needs_r=True,
     ),
     Capability(
