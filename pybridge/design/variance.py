@@ -21,8 +21,6 @@ from pybridge._record import Record
 from pybridge.design.cells import Cells, unpack
 from pybridge.errors import InputError
 
-# A full covariance of more groups than this would fill the memory before it helps anybody.
-MOST_GROUPS = 5000
 # A difference of sums that is this small beside them is 0.
 ROUNDING = 1e-13
 
@@ -242,83 +240,3 @@ def _moments(
         shift=cells.plan.shift,
         fourth=cells.fourth,
     )
-
-
-def group_covariance(
-    cells: Cells, *, scores: np.ndarray, groups: np.ndarray, n_groups: int
-) -> np.ndarray:
-    """Covariance (G, G) of sums of domain scores over groups, from the whole sample.
-
-    Parameters
-    ----------
-    cells : Cells
-        From the pass.
-    scores : numpy.ndarray
-        Shape (m, p), the score coefficients c_i, each times its domain's part in the group.
-    groups : numpy.ndarray
-        Shape (m,), the group of every domain; −1 for none.
-    n_groups : int
-        G.
-    """
-    if n_groups > MOST_GROUPS:
-        raise InputError(
-            f"a full covariance of {n_groups} groups is not made",
-            code="too_many_groups",
-            field="groups",
-            expected=f"at most {MOST_GROUPS}",
-            got=n_groups,
-        )
-    plan = cells.plan
-    totals = cells.total.sum(axis=1)
-    pair_group = groups[cells.pair_domain]
-    used = pair_group >= 0
-    pair_score = np.einsum("aj,aj->a", totals, scores[cells.pair_domain])
-    n_strata = len(plan.stratum_psu)
-    if plan.poisson:
-        return np.diag(_poisson_diagonal(cells, scores, groups, n_groups))
-    n_psu = plan.stratum_psu.sum(axis=1).astype(np.float64)
-    factors = stratum_factors(
-        n_psu=n_psu, keep=1.0 - plan.sampling_fraction, lonely_psu=plan.lonely_psu
-    )
-    stratum_totals = np.bincount(
-        cells.pair_stratum[used] * n_groups + pair_group[used],
-        weights=pair_score[used],
-        minlength=n_strata * n_groups,
-    ).reshape(n_strata, n_groups)
-    between = stratum_totals.T @ (factors[1][:, None] * stratum_totals)
-    if cells.clusters is None:
-        square = unpack(cells.square.sum(axis=1), cells.n_variables)
-        c = scores[cells.pair_domain]
-        each = np.einsum("ai,aij,aj->a", c, square, c) * factors[0][cells.pair_stratum]
-        within = np.diag(np.bincount(pair_group[used], weights=each[used], minlength=n_groups))
-    else:
-        within = _cluster_squares(cells, scores, groups, n_groups, factors[0])
-    return within - between
-
-
-def _poisson_diagonal(
-    cells: Cells, scores: np.ndarray, groups: np.ndarray, n_groups: int
-) -> np.ndarray:
-    form = unpack((cells.square - cells.gram).sum(axis=1), cells.n_variables)
-    c = scores[cells.pair_domain]
-    each = np.einsum("ai,aij,aj->a", c, form, c)
-    group = groups[cells.pair_domain]
-    used = group >= 0
-    return np.bincount(group[used], weights=each[used], minlength=n_groups)
-
-
-def _cluster_squares(
-    cells: Cells, scores: np.ndarray, groups: np.ndarray, n_groups: int, factor: np.ndarray
-) -> np.ndarray:
-    """Σ_psu a_h t_psu t_psu' with t_psu the primary unit's totals by group."""
-    from scipy.sparse import coo_matrix
-
-    clusters = cells.clusters
-    assert clusters is not None
-    group = groups[clusters.domain]
-    used = group >= 0
-    value = np.einsum("cj,cj->c", clusters.total, scores[clusters.domain])
-    value = value * np.sqrt(factor[clusters.stratum])
-    shape = (int(clusters.psu.max()) + 1, n_groups)
-    table = coo_matrix((value[used], (clusters.psu[used], group[used])), shape=shape).tocsr()
-    return (table.T @ table).toarray()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pybridge._record import Record
-from pybridge.design.variance import group_covariance
+from pybridge.design.groups import MOST_GROUPS, group_covariance, group_variances
 from pybridge.direct.inputs import DomainSample
 
 
@@ -23,7 +24,7 @@ class AggregateEstimates(Record):
     group, n_labelled, size, estimate, variance, lower, upper, degrees_of_freedom, status
         Shape (G,).
     covariance : numpy.ndarray
-        Shape (G, G).
+        Shape (G, G); (0, 0) for more than 5,000 groups, which have variances only.
     level : float
         Confidence level of the t intervals.
     """
@@ -99,8 +100,14 @@ def aggregate(
         part = population.size / size[codes]
         estimate = np.bincount(codes, weights=part * formal, minlength=g)
         scores = score * part[:, None]
-    covariance = group_covariance(sample.cells, scores=scores, groups=codes, n_groups=g)
-    variance = np.where(n > 0, np.maximum(np.diag(covariance), 0.0), np.nan)
+    words: dict[str, Any] = {"scores": scores, "groups": codes, "n_groups": g}
+    if g > MOST_GROUPS:
+        covariance = np.empty((0, 0))
+        variance = group_variances(sample.cells, **words)
+    else:
+        covariance = group_covariance(sample.cells, **words)
+        variance = np.diag(covariance)
+    variance = np.where(n > 0, np.maximum(variance, 0.0), np.nan)
     unknown = (n == 0) & np.isin(method, ("ht", "hajek"))
     estimate = np.where(unknown, np.nan, estimate)
     degrees = np.where(n > 0, _degrees(sample, codes, g), np.nan)

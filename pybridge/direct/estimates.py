@@ -13,7 +13,7 @@ from pybridge.direct.aggregates import AggregateEstimates, aggregate
 from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
 from pybridge.direct.variances import ModelledVariances, modelled_variances
-from pybridge.design.variance import group_covariance
+from pybridge.design.groups import group_covariance
 from pybridge.errors import InputError
 
 METHOD_NAMES = {

@@ -11,7 +11,7 @@ import numpy as np
 from pybridge._options import check_level
 from pybridge.design.folds import Folds, make_folds
 from pybridge.design.survey_design import SurveyDesign
-from pybridge.direct.inputs import DomainSample, domain_sample
+from pybridge.direct.inputs import DomainSample, domain_sample, need_design
 from pybridge.direct.linear import DirectRequest
 from pybridge.selection.averages import averaged
 from pybridge.selection.candidates import Candidate, checked_candidates
@@ -132,6 +132,7 @@ def run_selection(
     announce: Callable[[str], None] | None = None,
 ) -> SelectionRun:
     """Fit and score; the first repetition's fits are kept."""
+    need_design(design, population)
     tables: list[dict[str, np.ndarray]] = []
     first: SelectionRun | None = None
     for repetition in range(options.repetitions):

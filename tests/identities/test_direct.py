@@ -317,6 +317,24 @@ def test_an_aggregate_is_the_weighted_mean_with_the_full_covariance(kind: str, m
     assert np.linalg.eigvalsh(V).min() > -1e-12 * np.linalg.eigvalsh(V).max()
 
 
+@pytest.mark.parametrize("method", ["ht", "hajek", "greg"])
+def test_variances_of_more_groups_than_a_covariance_has_room_for(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = case(kind).estimates(method)
+    few = {level: found.aggregate(level) for level in (None, "r", "d")}
+    monkeypatch.setattr("pybridge.direct.aggregates.MOST_GROUPS", 0)
+    monkeypatch.setattr("pybridge.design.groups._MOST_CELLS", 0)  # sparse from here on
+    for level, expected in few.items():
+        many = found.aggregate(level)
+        assert many.covariance.shape == (0, 0)
+        np.testing.assert_allclose(many.variance, expected.variance, rtol=1e-11)
+        np.testing.assert_array_equal(many.estimate, expected.estimate)
+    scale = np.abs(few["d"].covariance).max()
+    if method != "hajek":
+        np.testing.assert_allclose(found.covariance(), few["d"].covariance, atol=1e-12 * scale)
+
+
 # --- origins and scales ------------------------------------------------------------------------
 
 

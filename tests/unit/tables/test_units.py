@@ -72,12 +72,10 @@ def test_weights_by_clusters(way: str) -> None:
 def test_weights_without_strata(way: str) -> None:
     found = assume_weights(split(WAYS[way](table())), strata=None, ids=None)
     n = len(found.labelled)
-    assert set(found.labelled[found.weights]) == {180 / n} and set(found.labelled[found.fpc]) == {
-        180
-    }
-    assert found.words == (
-        f"no weights given: taken as N/n of units ({180 / n:.4g}), with finite population correction"
-    )
+    assert set(found.labelled[found.weights]) == {180 / n}
+    assert set(found.labelled[found.fpc]) == {180}
+    words = "no weights given: taken as N/n of units ({:.4g}), with finite population correction"
+    assert found.words == words.format(180 / n)
 
 
 def test_a_cluster_label_used_in_two_strata() -> None:
