@@ -102,7 +102,7 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
     EngineError
         Where R stops with an error, in raw mode; a guarded fit has the status ``failed``.
     """
-    return area_fit(emdi.fit(request_of(table, spec), stacklevel=4), table)
+    return area_fit(emdi.fit(request_of(table, spec), stacklevel=3), table)
 
 
 def fit_many(

@@ -86,62 +86,71 @@ def test_odd_names_and_text_come_back_and_rscript_reads_them(plain_r):
 
 
 LOOK = """
+look <- function(file, k) {
+  label <- function(name) paste0(name, k)
+  fit <- readRDS(file)
+  stopifnot(inherits(fit, "fh"), inherits(fit, "emdi"))
+  invisible(capture.output(print(fit), print(summary(fit))))
+  invisible(capture.output(suppressWarnings(suppressMessages(plot(fit)))))
+  show(label("estimate"), fit$ind$FH); show(label("mse"), fit$MSE$FH)
+  show(label("direct"), fit$ind$Direct)
+  v <- fit$model$variance
+  show(label("variance"), if (is.data.frame(v)) v$variance else v)
+  invisible(capture.output(compared <- suppressMessages(compare(fit))))
+  show(label("brown"), compared$Brown$W.value)
+  show(label("cv"), estimators(fit, MSE = TRUE, CV = TRUE)$ind$FH_CV)
+  show(label("method"), fit$call$method)
+  show(label("coefficients"), coef(fit))
+  if (!is.null(fit$model$model_select$loglike)) show(label("loglike"), as.numeric(logLik(fit)))
+}
 suppressMessages(library(emdi))
-fit <- readRDS(FILE)
-stopifnot(inherits(fit, "fh"), inherits(fit, "emdi"))
 pdf(NULL)
-invisible(capture.output(print(fit), print(summary(fit))))
-invisible(capture.output(suppressWarnings(suppressMessages(plot(fit)))))
-show("estimate", fit$ind$FH); show("mse", fit$MSE$FH); show("direct", fit$ind$Direct)
-v <- fit$model$variance; show("variance", if (is.data.frame(v)) v$variance else v)
-invisible(capture.output(compared <- suppressMessages(compare(fit))))
-show("brown", compared$Brown$W.value)
-table <- estimators(fit, MSE = TRUE, CV = TRUE)$ind
-show("cv", table$FH_CV)
-invisible(capture.output(print(estimators(fit))))
-show("call", fit$call$method)
-show("coefficients", coef(fit))
-show("loglike", as.numeric(logLik(fit)))
 """
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
+SAVED = [
+    (mode, words)
+    for words in (
         {"method": "ml"},
         {"method": "reml", "correlation": "spatial"},
         {"method": "ml", "transformation": "log", "backtransformation": "bc_crude"},
         {"method": "me", "mse_type": "jackknife"},
-    ],
-    ids=lambda words: " ".join(words.values()),
-)
-@pytest.mark.parametrize("mode", ["raw", "guarded"])
-def test_emdi_works_on_the_saved_object(tmp_path, plain_r, words, mode):
-    one = {"transformation": "no", "correlation": "no", "MSE": True, **words}
-    asked = {**CASE.words(one), "mode": mode}
-    if words["method"] != "me":
-        asked["combined_data"] = CASE.frame[CASE.frame["level"].notna()]
-    else:
-        asked["combined_data"] = CASE.frame
-    if mode == "raw" and asked["corMatrix"] is not None:
-        asked["corMatrix"] = asked["corMatrix"].to_numpy()
-    fit = emdi.fh(**asked)
-    path = fit.to_rds(tmp_path / "a fit.rds")
-    found = plain_r(f'FILE <- "{path}"\n' + LOOK)
-    place = [list(fit.domains).index(fit.domains[k]) for k in np.asarray(fit.request.order)]
-    np.testing.assert_array_equal(found["estimate"], fit.estimate[place])
-    np.testing.assert_array_equal(found["mse"], fit.mse[place])
-    np.testing.assert_array_equal(found["direct"], fit.direct[place])
-    np.testing.assert_array_equal(found["coefficients"], fit.coefficients)
-    assert found["variance"] == [fit.model_variance] and found["call"] == [words["method"]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        cv = np.sqrt(fit.mse[place]) / fit.estimate[place]
-    np.testing.assert_allclose(found["cv"], cv, rtol=1e-14)
-    if not fit.out_of_sample.any() or mode == "guarded":
-        assert found["brown"][0] == pytest.approx(emdi.compare(fit).statistic, rel=1e-12)
+    )
+    for mode in ("raw", "guarded")
+]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, plain_r):
+    """Fits that were saved, and what emdi made of the files."""
+    folder = tmp_path_factory.mktemp("a folder")
+    fits, code = [], LOOK
+    for k, (mode, words) in enumerate(SAVED):
+        one = {"transformation": "no", "correlation": "no", "MSE": True, **words}
+        asked = {**CASE.words(one), "mode": mode}
+        if words["method"] != "me":
+            asked["combined_data"] = CASE.frame[CASE.frame["level"].notna()]
+        if mode == "raw" and asked["corMatrix"] is not None:
+            asked["corMatrix"] = asked["corMatrix"].to_numpy()
+        fits.append(emdi.fh(**asked))
+        code += f'look("{fits[-1].to_rds(folder / f"fit {k}.rds")}", {k})\n'
+    return fits, plain_r(code)
+
+
+@pytest.mark.parametrize("k", range(len(SAVED)), ids=str)
+def test_emdi_works_on_the_saved_object(saved, k):
+    fit, found = saved[0][k], {n: v for n, v in saved[1].items() if n.endswith(str(k))}
+    place = np.asarray(fit.request.order)
+    np.testing.assert_array_equal(found[f"estimate{k}"], fit.estimate[place])
+    np.testing.assert_array_equal(found[f"mse{k}"], fit.mse[place])
+    np.testing.assert_array_equal(found[f"direct{k}"], fit.direct[place])
+    np.testing.assert_array_equal(found[f"coefficients{k}"], fit.coefficients)
+    assert found[f"variance{k}"] == [fit.model_variance]
+    assert found[f"method{k}"] == [fit.request.method]
+    cv = fit.to_frame()["cv"].to_numpy()[place]
+    np.testing.assert_allclose(found[f"cv{k}"], cv, rtol=1e-14)
+    if not np.isnan(fit.mse).any():
+        assert found[f"brown{k}"][0] == pytest.approx(emdi.compare(fit).statistic, rel=1e-12)
     if "loglike" in fit.criteria:
-        assert found["loglike"][0] == fit.criteria["loglike"]
+        assert found[f"loglike{k}"] == [fit.criteria["loglike"]]
 
 
 def test_a_benchmarked_object(tmp_path, plain_r):
