@@ -57,6 +57,41 @@ def test_guarded_is_its_own_script_to_the_last_bit(guarded, plain, k):
     assert plain[f"variance{k}"] == [fit.model_variance]
 
 
+RAW = [
+    k
+    for k, one in enumerate(CHOSEN)
+    if (one["method"], one["mse_type"])
+    in (("reml", "spatialparboot"), ("me", "jackknife"), ("reblup", "pseudo"), ("ml", "boot"))
+]
+
+
+def test_raw_is_its_own_script_to_the_last_bit(plain_r):
+    fits = []
+    for k in RAW:
+        words = {**CASE.words(CHOSEN[k]), "mode": "raw"}
+        if words["corMatrix"] is not None:
+            words["corMatrix"] = words["corMatrix"].to_numpy()
+        fits.append(emdi.fh(**words))
+    code = ""
+    for k, fit in enumerate(fits):
+        shown = f'show("estimate{k}", result$estimate); show("mse{k}", result$mse)\n'
+        code += f"local({{\n{fit.r_script()}\n{shown}}})\n"
+    found = plain_r(code)
+    assert len(fits) >= 5
+    for k, fit in enumerate(fits):
+        np.testing.assert_array_equal(found[f"estimate{k}"], fit.estimate)
+        np.testing.assert_array_equal(found[f"mse{k}"], fit.mse)
+
+
+def test_without_labels_domains_are_numbered():
+    table = CASE.frame.drop(columns="domain")
+    fits = [emdi.fh("level ~ x", "spread", table, mode=mode) for mode in ("raw", "guarded")]
+    for fit in fits:
+        assert list(fit.domains) == list(range(1, 17))
+        assert "domains" in fit.request.arguments and fit.request.arguments["domains"] is None
+    np.testing.assert_allclose(fits[0].estimate, fits[1].estimate, rtol=1e-5)
+
+
 def odd_table():
     table = CASE.frame.copy()
     table["domain"] = ["가 나", 'a "b"', "c\\d", "NA", "é", "007"] + list(table["domain"][6:])
