@@ -111,6 +111,8 @@ def float_column(table: pd.DataFrame, name: str, *, field: str) -> np.ndarray:
     """A numeric column as float64, in row order, NaN where a value is missing; text is refused."""
     need_columns(table, [name], field=field)
     column = table[name]
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean":
+        column = column.astype("boolean")  # true and false beside missing values
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if pd.api.types.is_complex_dtype(column.dtype) or not numeric:
         raise InputError(

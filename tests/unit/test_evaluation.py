@@ -179,6 +179,8 @@ def test_true_and_false_are_1_and_0() -> None:
     table = units()
     seen = table["y"].notna()
     binary = table.assign(y=(table["y"] > 1.5).astype(float).where(seen), f=table["f"] > 1.0)
+    mixed = binary.assign(y=(table["y"] > 1.5).astype(object).where(seen, None))
+    same(evaluate(mixed), evaluate(binary))
     words = binary.assign(
         y=(table["y"] > 1.5).astype("boolean").mask(~seen), f=binary["f"].astype("boolean")
     )

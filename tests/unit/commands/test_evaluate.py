@@ -116,6 +116,20 @@ def test_names_of_columns_from_another_alphabet(
     assert "점수 by 도시 이름" in capsys.readouterr().out
 
 
+def test_true_and_false_in_a_file(
+    units: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = exactly(units)
+    answers = {}
+    for words in (("true", "false"), ("TRUE", "FALSE"), ("1", "0")):
+        path = tmp_path / "binary.csv"
+        y = np.where(table["y"] > 1.5, *words)
+        table.assign(y=np.where(table["y"].isna(), "", y)).to_csv(path, index=False)
+        assert main(["evaluate", str(path), *DIRECT]) == 0
+        answers[words[0]] = capsys.readouterr().out
+    assert answers["true"] == answers["TRUE"] == answers["1"]
+
+
 def test_as_json(units: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(units), *NATIVE, "--json"]) == 0
     out, err = capsys.readouterr()
