@@ -101,9 +101,10 @@ QUADRATURE = Tolerance(
 # sae stops when the variance moves by less than PRECISION = 1e-4 of itself. Scoring converges
 # linearly here, and the variance is a few standard errors at most: measured up to 6e-6 of itself.
 SAE = Tolerance(1e-3, STANDARD_ERROR, "sae stops at a relative change of 1e-4 in the variance")
-SAE_LOG_LIKELIHOOD = likelihood(SAE, 1e-4)
-# The ordinary log-likelihood is not flat where the restricted one has its maximum, so that it is
-# compared more loosely than a maximum; what an R fit lacks to its own maximum is second order.
+SAE_LOG_LIKELIHOOD = Tolerance(
+    1e-3, LOG_LIKELIHOOD, "the ordinary likelihood has a slope where REML or FH has its optimum"
+)
+# What an R fit lacks to its own maximum is second order, since there is no slope there.
 SAE_SHORTFALL = Tolerance(
     1e-6, LOG_LIKELIHOOD, "a relative change of 1e-4 in the variance costs the square of that"
 )
