@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from pybridge.errors import InputError
 
 
@@ -88,6 +90,17 @@ def combinations() -> Iterator[dict[str, Any]]:
             yield {**words, "MSE": False}
             for kind in row.mse_types:
                 yield {**words, "MSE": True, "mse_type": kind}
+
+
+def legal_combinations() -> pd.DataFrame:
+    """What emdi::fh allows together, a row for each combination.
+
+    Columns: method, transformation, backtransformation (None where there is nothing to transform
+    back), correlation, MSE, mse_type (None without MSE).
+    """
+    names = ("method", "transformation", "backtransformation", "correlation", "MSE", "mse_type")
+    rows = [[one.get(name) for name in names] for one in combinations()]
+    return pd.DataFrame(rows, columns=list(names), dtype=object)
 
 
 def _given(backtransformation: str) -> str | None:

@@ -143,6 +143,8 @@ def expected_seconds(request: FhRequest) -> float:
     once = _START[kind] + _SECONDS[kind] * (n / 1000.0) ** 3
     replicates, criteria = request.arguments["B"]
     fits = 1 + (criteria if criteria > 1 else 0)
+    if kind == "robust" and request.guarded:
+        fits += 2  # once more, with a tighter tolerance
     if request.arguments["MSE"]:
         kind_of_mse = request.arguments["mse_type"]
         if kind_of_mse in BOOTSTRAPS:

@@ -26,6 +26,7 @@ from pybridge.engines._emdi_compare import (
 from pybridge.engines._emdi_direct import direct
 from pybridge.engines._emdi_direct_record import EmdiDirect
 from pybridge.engines._emdi_fit import fit, prepare
+from pybridge.engines._emdi_legal import legal_combinations
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_request import DEFAULT_SEED
 from pybridge.engines._emdi_spatialcor import EmdiSpatialTests, spatialcor_tests
@@ -45,6 +46,7 @@ __all__ = [
     "direct",
     "estimators",
     "fh",
+    "legal_combinations",
     "spatialcor_tests",
     "step",
 ]
@@ -111,7 +113,7 @@ def fh(
     MSE : bool
         Whether mean squared errors are estimated.
     mse_type : str
-        How; see `pybridge.engines._emdi_legal.LEGAL` for what goes together.
+        How; `legal_combinations` tells what goes together.
     B : int or pair of int
         Replicates of the bootstrap MSE, and of the bootstrap information criteria.
     seed : int or None

@@ -478,6 +478,17 @@ def test_robust_fits_depend_on_the_units(austria):
     assert guarded == pytest.approx(1321242, rel=1e-3)  # with tol = 1e-12
 
 
+@pytest.mark.parametrize("method", ["reblup", "me"])
+def test_the_limit_of_iterations_is_passed_over_in_silence(austria, method):
+    words = {"fixed": "Mean ~ Cash", "vardir": "Var_Mean", "domains": "Domain", "maxit": 1}
+    more = {"Ci": errors_of(austria)} if method == "me" else {}
+    raw, guarded = both(combined_data=austria, method=method, **words, **more)
+    assert raw.status == "converged" and raw.engine_status == "no flag"
+    assert guarded.status == "not_converged"
+    assert abs(raw.model_variance / guarded.exact["model_variance"] - 1) > 0.05
+    assert any("emdi stopped at" in line or "emdi ended at" in line for line in guarded.conditions)
+
+
 # ------------------------------------------------------------------------------- after the fit
 
 

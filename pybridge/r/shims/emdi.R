@@ -132,7 +132,7 @@ emdi_scaled_me <- function(inputs) {
   by <- inputs$covariates_unit
   fixed <- emdi_formula(inputs)
   X <- emdi_design(fixed, emdi_data(inputs$data))
-  columns <- paste0("column", seq_along(by))
+  columns <- paste0(".design", seq_along(by))
   scaled <- emdi_divided(inputs, unit)
   scaled$data <- scaled$data[c(inputs$outcome, inputs$arguments$vardir, inputs$arguments$domains)]
   scaled$data[columns] <- as.list(as.data.frame(unname(X) / rep(by, each = nrow(X))))
@@ -201,6 +201,8 @@ emdi_complete <- function(object, inputs) {
   outside <- object$ind$Out == 1
   if (any(outside)) object <- emdi_outside(object, inputs, outside)
   if (isTRUE(inputs$exact)) kept$bias_corrected <- emdi_own_correction(object, inputs)
+  robust <- inputs$arguments$method %in% c("reblup", "reblupbc")
+  if (robust && is.null(inputs$proximity)) kept$tight <- emdi_tight_variance(inputs)
   object$pybridge <- kept
   object
 }
@@ -210,6 +212,15 @@ emdi_own_correction <- function(object, inputs) {
   inputs$arguments$MSE <- FALSE
   found <- try(suppressWarnings(emdi_plain(inputs)), silent = TRUE)
   if (inherits(found, "try-error")) NULL else found$ind$FH
+}
+
+# saeRobust stops at its limit of iterations without a word: the variance by a tighter tolerance.
+emdi_tight_variance <- function(inputs) {
+  tight <- emdi_divided(inputs, inputs$unit)
+  tight$arguments$MSE <- FALSE
+  tight$arguments$tol <- inputs$arguments$tol / 100
+  tight$arguments$maxit <- 1000
+  emdi_plain(tight)$model$variance * inputs$unit^2
 }
 
 # The delta method takes the square of the derivative of sin(x)^2; emdi takes the derivative.
@@ -262,6 +273,7 @@ emdi_outside <- function(object, inputs, outside) {
 
 # The mean marginal variance of the sampled domains' effects: what a domain elsewhere may have.
 emdi_marginal <- function(object, inputs) {
+  if (abs(object$model$variance$correlation) == 1) return(NA_real_)
   root <- diag(nrow(inputs$proximity)) - object$model$variance$correlation * inputs$proximity
   object$model$variance$variance * mean(diag(solve(crossprod(root))))
 }

@@ -10,7 +10,7 @@ from pybridge.engines._emdi_fit import version
 from pybridge.engines._emdi_legal import LEGAL, check_combination, combinations, legal_methods
 from pybridge.engines._emdi_matrices import error_array, labelled_matrix, proximity
 from pybridge.engines._emdi_request import DEFAULTS, check_arguments, check_settings
-from pybridge.engines.emdi import fh
+from pybridge.engines.emdi import fh, legal_combinations
 from pybridge.errors import InputError
 from pybridge.smoothing import _emdi as adapter
 from pybridge.smoothing.fay_herriot import fay_herriot
@@ -42,6 +42,9 @@ def test_the_table_has_sixty_two_combinations_and_each_is_accepted():
     assert len({tuple(sorted(one.items(), key=str)) for one in found}) == 62
     for one in found:
         check_arguments(words(**one))
+    shown = legal_combinations()
+    assert len(shown) == 62 and shown["MSE"].sum() == 38
+    assert set(shown["method"]) == set(legal_methods("no"))
 
 
 def everything():
