@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -20,6 +22,7 @@ from pybridge.r.wire import Buffer
 from pybridge.r.worker import FAILED, HEADER, READY, SHARED
 
 _START_SECONDS = 120.0
+_FAREWELL_SECONDS = 0.5
 _BOOT = "import sys; sys.path[:] = {path!r}; from pybridge.r.worker import main; main()"
 
 
@@ -38,7 +41,9 @@ class Worker:
         self.installation = find_r()
         self.owner = os.getpid()
         self.calls = 0
-        self.temporary = tempfile.mkdtemp(prefix="pybridge-r-")
+        # A name that nobody else has; the child makes the folder, and removes it if we die.
+        name = f"pybridge-r-{secrets.token_hex(8)}"
+        self.temporary = os.path.join(tempfile.gettempdir(), name)
         self.to_r, self.from_r, self.log = (nameless_file() for _ in range(3))
         # Both processes hold the log; appending lets the host empty it between calls.
         fcntl.fcntl(self.log, fcntl.F_SETFL, fcntl.fcntl(self.log, fcntl.F_GETFL) | os.O_APPEND)
@@ -159,11 +164,15 @@ class Worker:
 
     def kill(self) -> None:
         """Stop the child and all that it started, and remove its temporary files."""
-        self.strike()
-        child, self.child = self.child, None
-        if child is not None:
-            child.wait()
-            _close_pipes(child)
+        if self.child is not None:
+            # Its pipes closed, the child ends by itself and removes its files, even if this
+            # process is killed meanwhile; by force only where it does not.
+            _close_pipes(self.child)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(timeout=_FAREWELL_SECONDS)
+            self.strike()
+            self.child.wait()
+            self.child = None
         self._close_files()
         shutil.rmtree(self.temporary, ignore_errors=True)
 

@@ -8,6 +8,7 @@ standard error, which the host keeps. The process ends when the host closes the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import locale
 import os
@@ -37,10 +38,11 @@ def _end() -> NoReturn:
     me, group = os.getpid(), os.getpgrp()
     if os.fork() == 0:
         os.setpgid(0, 0)
-        if group == me:
-            os.killpg(group, signal.SIGKILL)
-        else:
-            os.kill(me, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may be gone by itself, and reaped
+            if group == me:
+                os.killpg(group, signal.SIGKILL)
+            else:
+                os.kill(me, signal.SIGKILL)
         place = os.environ.get("PYBRIDGE_R_TEMPORARY", "")
         for _ in range(50):
             shutil.rmtree(place, ignore_errors=True)
@@ -84,8 +86,11 @@ def _read(pipe: int, count: int) -> bytes:
 
 def _write(pipe: int, kind: int, data: Any, length: int | None = None) -> None:
     view = memoryview(HEADER.pack(kind, len(data) if length is None else length) + bytes(data))
-    while view:
-        view = view[os.write(pipe, view) :]
+    try:
+        while view:
+            view = view[os.write(pipe, view) :]
+    except BrokenPipeError:  # the host is gone, perhaps since before R had started
+        _end()
 
 
 def read_file(file: int, view: memoryview, start: int = 0) -> memoryview:
@@ -134,6 +139,8 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     threading.Thread(target=_watch, args=(requests, os.getppid()), daemon=True).start()
+    # Made here and not by the host: a host that is killed before we watch it leaves nothing.
+    os.mkdir(os.environ["PYBRIDGE_R_TEMPORARY"], mode=0o700)
     _use_utf8()
     try:
         _serve(requests, replies, incoming, outgoing)
