@@ -68,7 +68,7 @@ _NAMES = {
     "EngineWarning": "pybridge.errors",
     "DesignWarning": "pybridge.errors",
 }
-_MODULES = ("datasets", "engines", "errors")
+_MODULES = ("datasets", "engines", "errors", "simulate")
 
 __all__ = ["__version__", *_NAMES, *_MODULES]
 
