@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variance", default="direct", metavar="V", help="direct, smoothed, pooled or gvf"
     )
+    parser.add_argument(
+        "--engine", default="native", metavar="ENGINE", help="native, or survey (R's package)"
+    )
     parser.add_argument("--out", metavar="FILE", help="write the table there instead")
 
 
@@ -42,11 +45,11 @@ def _slope(text: str) -> str | list[float]:
 def run(arguments: argparse.Namespace) -> int:
     """Estimate and print a CSV table."""
     from pybridge.design.from_units import prepare_units
-    from pybridge.direct.api import request_of
-    from pybridge.direct.estimates import direct_estimates
+    from pybridge.direct.api import check_engine, estimates_by, request_of
     from pybridge.direct.inputs import domain_sample
     from pybridge.report.files import write_csv
 
+    check_engine(arguments.engine, arguments.variance)
     prepared = prepare_units(
         read_units(arguments),
         population=read_population(arguments),
@@ -62,7 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
     sample = domain_sample(
         prepared.design, prepared.population, outcome=arguments.outcome, domain=arguments.domain
     )
-    found = direct_estimates(sample, request, variance=arguments.variance, level=arguments.level)
+    found = estimates_by(
+        prepared.design,
+        sample,
+        request,
+        domain=arguments.domain,
+        variance=arguments.variance,
+        level=arguments.level,
+        engine=arguments.engine,
+    )
     table = found.to_frame()
     if arguments.out:
         write_csv(table, arguments.out)

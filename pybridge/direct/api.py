@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pybridge._checks import name_list
-from pybridge._options import choose
+from pybridge._options import DIRECT_VARIANCES, choose
 from pybridge.design.survey_design import SurveyDesign
-from pybridge.direct.estimates import DirectEstimates, direct_estimates, need_native
-from pybridge.direct.inputs import auxiliary_positions, domain_sample, need_design
+from pybridge.direct.estimates import DirectEstimates, direct_estimates
+from pybridge.direct.inputs import (
+    DomainSample,
+    auxiliary_positions,
+    domain_sample,
+    need_design,
+)
 from pybridge.direct.linear import DirectRequest
 from pybridge.direct.slopes import check_slope
 from pybridge.errors import InputError
@@ -29,8 +35,12 @@ _PARAMETERS = """Parameters
         What the variances are; estimates do not change.
     level : float
         Confidence level of the t intervals.
-    engine : {"native"}
+    engine : {"native", "survey"}
+        Who computes: pybridge, or R's package survey (its estimates, full covariance and degrees of
+        freedom; ``variance="direct"`` only). Never one in place of the other.
 """
+
+ENGINES = ("native", "survey")
 
 
 def horvitz_thompson(
@@ -60,9 +70,15 @@ def horvitz_thompson(
     ----------
     Horvitz and Thompson (1952). Equal to R's ``svytotal`` of y in the domain over N_i.
     """
-    need_native(engine)
+    check_engine(engine, variance)
     sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=())
-    return direct_estimates(sample, DirectRequest("ht"), variance=variance, level=level)
+    words: dict[str, Any] = {
+        "domain": domain,
+        "variance": variance,
+        "level": level,
+        "engine": engine,
+    }
+    return estimates_by(design, sample, DirectRequest("ht"), **words)
 
 
 def hajek(
@@ -92,9 +108,15 @@ def hajek(
     ----------
     Hájek (1971). Equal to R's ``svyby(~y, ~domain, design, svymean)``.
     """
-    need_native(engine)
+    check_engine(engine, variance)
     sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=())
-    return direct_estimates(sample, DirectRequest("hajek"), variance=variance, level=level)
+    words: dict[str, Any] = {
+        "domain": domain,
+        "variance": variance,
+        "level": level,
+        "engine": engine,
+    }
+    return estimates_by(design, sample, DirectRequest("hajek"), **words)
 
 
 def prediction_powered(
@@ -129,13 +151,19 @@ def prediction_powered(
     Angelopoulos et al. (2023); Särndal, Swensson and Wretman (1992), section 6.3. Variance equal to
     R's ``svytotal`` of y − f in the domain over N_i.
     """
-    need_native(engine)
+    check_engine(engine, variance)
     need_design(design, population)
     name = _prediction_name(population, prediction)
     auxiliary_positions(population, (name,), field="prediction")
     sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=(name,))
     request = DirectRequest("ppi", auxiliary_positions(sample.population, (name,)))
-    return direct_estimates(sample, request, variance=variance, level=level)
+    words: dict[str, Any] = {
+        "domain": domain,
+        "variance": variance,
+        "level": level,
+        "engine": engine,
+    }
+    return estimates_by(design, sample, request, **words)
 
 
 def generalized_regression(
@@ -176,13 +204,46 @@ def generalized_regression(
     Särndal, Swensson and Wretman (1992), chapter 6. Variance equal to R's ``svytotal`` of the
     residuals, β held fixed, in the domain over N_i.
     """
-    need_native(engine)
+    check_engine(engine, variance)
     need_design(design, population)
     request = greg_request(population, auxiliary, slope=slope, intercept=intercept, formula=formula)
     used = tuple(population.auxiliary[j] for j in request.auxiliary)
     sample = domain_sample(design, population, outcome=outcome, domain=domain, auxiliary=used)
     request = replace(request, auxiliary=auxiliary_positions(sample.population, used))
-    return direct_estimates(sample, request, variance=variance, level=level)
+    words: dict[str, Any] = {
+        "domain": domain,
+        "variance": variance,
+        "level": level,
+        "engine": engine,
+    }
+    return estimates_by(design, sample, request, **words)
+
+
+def check_engine(engine: str, variance: str) -> None:
+    """Refuse an engine that there is not, and variances that it does not have."""
+    if choose("engine", engine, ENGINES) == "survey":
+        from pybridge.direct._survey import refuse_variance
+
+        refuse_variance(choose("variance", variance, DIRECT_VARIANCES))
+
+
+def estimates_by(
+    design: SurveyDesign,
+    sample: DomainSample,
+    request: DirectRequest,
+    *,
+    domain: str | None,
+    variance: str,
+    level: float,
+    engine: str,
+) -> DirectEstimates:
+    """One estimator of a sample after the pass, by the engine."""
+    found = direct_estimates(sample, request, variance=variance, level=level)
+    if engine == "native":
+        return found
+    from pybridge.direct._survey import by_survey
+
+    return by_survey(found, design, request, domain=domain)
 
 
 for _function in (horvitz_thompson, hajek, prediction_powered, generalized_regression):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,9 @@ from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
 from pybridge.direct.variances import ModelledVariances, modelled_variances
 from pybridge.design.groups import group_covariance
-from pybridge.errors import InputError
+
+if TYPE_CHECKING:
+    from pybridge.direct._survey import SurveyAnswer
 
 METHOD_NAMES = {
     "ht": "Horvitz–Thompson",
@@ -55,6 +58,8 @@ class DirectEstimates(Record):
     variance_weight : numpy.ndarray
         B_i of the smoothed variances, NaN otherwise.
     level : float
+    answer : SurveyAnswer or None
+        What R's survey gave, with ``engine="survey"``: the covariance, the groups, provenance.
     """
 
     method: str
@@ -76,6 +81,12 @@ class DirectEstimates(Record):
     variance_method: str
     variance_weight: np.ndarray
     level: float
+    answer: SurveyAnswer | None = None
+
+    @property
+    def engine(self) -> str:
+        """Who computed: "native" or "survey"."""
+        return "native" if self.answer is None else "survey"
 
     @property
     def standard_error(self) -> np.ndarray:
@@ -137,6 +148,8 @@ class DirectEstimates(Record):
 
         Domains without units have covariance 0 here. Raises InputError above 5,000 domains.
         """
+        if self.answer is not None:
+            return np.array(self.answer.covariance)
         m = len(self.estimate)
         return group_covariance(
             self.sample.cells, scores=self.score, groups=np.arange(m), n_groups=m
@@ -155,7 +168,7 @@ class DirectEstimates(Record):
         AggregateEstimates
             With the full design-based covariance.
         """
-        return aggregate(
+        found = aggregate(
             self.sample,
             method=self.method,
             formal=self.formal,
@@ -163,11 +176,14 @@ class DirectEstimates(Record):
             taxonomy_level=level,
             confidence=self.level,
         )
+        return found if self.answer is None else self.answer.of_groups(found)
 
     def summary(self) -> str:
         """A short text: estimator, working model, statuses, range of standard errors."""
         lines = [f"{METHOD_NAMES[self.method]} estimates of {len(self.estimate)} domains"]
         lines.append(self.sample.design)
+        if self.answer is not None:
+            lines += [self.answer.summary(), *self.answer.conditions]
         if self.coefficient_names:
             shown = ", ".join(
                 f"{name} {value:.6g}"
@@ -303,16 +319,3 @@ def domain_statuses(sample: DomainSample) -> np.ndarray:
     status[(n > 0) & certain & (n >= size - 0.5)] = "census"
     status[n == 0] = "out_of_sample"
     return status
-
-
-def need_native(engine: str) -> None:
-    """Refuse, before anything is computed, an engine that direct estimates do not have."""
-    if engine != "native":
-        raise InputError(
-            "direct estimates are computed natively",
-            code="unknown_engine",
-            field="engine",
-            expected="native",
-            got=engine,
-            hint="R's survey gives the same numbers; the README shows the calls.",
-        )
