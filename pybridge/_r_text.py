@@ -66,3 +66,50 @@ def name(word: str) -> str:
     """An argument's name, in backticks where R would not read it plainly."""
     plain = word.replace(".", "").replace("_", "").isalnum() and word.isascii()
     return word if plain and not word[0].isdigit() and word[0] != "_" else f"`{word}`"
+
+
+EXACT_NUMBERS = (
+    "# Numbers are written in hexadecimal: R reads them to the last bit, which it does not always",
+    "# do with decimals.",
+)
+
+
+def ascii_line(line: str) -> str:
+    """A line of ASCII, for a comment."""
+    return line.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " ")
+
+
+def matrix(values: Any, *, rows: Any = None, columns: Any = None) -> str:
+    """A matrix, column by column, with its names where there are any."""
+    array = np.asarray(values, dtype=np.float64)
+    flat = vector(map(number, array.ravel(order="F")))
+    text_of = f"matrix({flat},\n  nrow = {array.shape[0]}"
+    if rows is None and columns is None:
+        return text_of + ")"
+    names = (
+        "NULL" if item is None else vector(text(str(word)) for word in item)
+        for item in (rows, columns)
+    )
+    return text_of + f", dimnames = list({', '.join(names)}))"
+
+
+def column(values: Any) -> str:
+    """A column of a table as it crosses: numbers, flags, text, or codes and levels."""
+    if isinstance(values, Mapping):
+        codes = np.asarray(values["codes"]) + 1
+        places = vector("NA" if code == 0 else number(code) for code in codes)
+        levels = vector(text(str(level)) for level in values["levels"])
+        return f"factor({levels}[{places}],\n  levels = {levels})"
+    array = np.asarray(values)
+    if array.dtype.kind == "b":
+        return vector("TRUE" if item else "FALSE" for item in array)
+    if array.dtype.kind in "fiu":
+        return vector(number(item) for item in array)
+    return vector("NA_character_" if item is None else text(str(item)) for item in array.tolist())
+
+
+def frame(columns: Mapping[str, Any]) -> str:
+    """``data.frame(...)`` of named columns."""
+    lines = [f"  {name(key)} = {column(item)}" for key, item in columns.items()]
+    inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
+    return f"data.frame(\n{inside}\n)"

@@ -195,3 +195,28 @@ def _code(tokens: Sequence[tuple[str, str]], names: Mapping[str, str]) -> str:
             text = "".join(c if c.isascii() else r_string(c)[1:-1] for c in text)
         parts.append(text)
     return " ".join(parts)
+
+
+def read_one_sided(
+    formula: str, table: pd.DataFrame, *, field: str = "formula", also: Sequence[str] = ()
+) -> RFormula:
+    """Read a formula without a left-hand side, ``"~ x + g"``; parameters as in `read_formula`."""
+    if not isinstance(formula, str) or not formula.strip().startswith("~"):
+        raise InputError(
+            f"{field} must be a formula without a left-hand side",
+            code="bad_formula",
+            field=field,
+            expected="'~ x + as.factor(g)', in R's words",
+            got=formula,
+        )
+    tokens = _tokens(formula)
+    columns = _columns(tokens, formula, table)
+    names = r_names(dict.fromkeys([*columns, *also]), table=table)
+    return RFormula(
+        text=formula,
+        code=_code(tokens, names),
+        outcome=None,
+        columns=tuple(columns),
+        names=names,
+        offset=any(text == "offset" for kind, text in tokens if kind == "call"),
+    )

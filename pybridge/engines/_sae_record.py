@@ -24,7 +24,7 @@ _PARAMETERS = {"refvar": "model_variance", "spatialcorr": "spatial_correlation"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SaeRecord(Record):
-    """What every record of a function of sae holds.
+    """What every record of a function of sae holds, and of packages asked in the same way.
 
     Attributes
     ----------
@@ -71,14 +71,7 @@ class SaeRecord(Record):
         InputError
             Without the units, or with others.
         """
-        from pybridge.engines._sae_script import sae_script
-
-        text = sae_script(
-            self.request,
-            self._complete(data),
-            self._row_labels(),
-            at_zero="at_zero" in self.value,
-        )
+        text = self._script(data)
         if path is not None:
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
@@ -107,6 +100,16 @@ class SaeRecord(Record):
         inputs = {**self._complete(data), "file": str(place), "labels": self._row_labels()}
         ask(self.shim, inputs, self.request)
         return place
+
+    def _script(self, data: pd.DataFrame | None) -> str:
+        from pybridge.engines._sae_script import sae_script
+
+        return sae_script(
+            self.request,
+            self._complete(data),
+            self._row_labels(),
+            at_zero="at_zero" in self.value,
+        )
 
     def _complete(self, data: pd.DataFrame | None) -> dict[str, Any]:
         """The inputs of the call, the units among them."""

@@ -1,4 +1,7 @@
-"""What is asked of a function of R's sae: checked options, a seed, a time limit, and the asking."""
+"""What is asked of a function of R: checked options, a seed, a time limit, and the asking.
+
+Written for sae; the other packages of area-level models and surveys are asked in the same way.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ BOOTSTRAP_SECONDS = 600.0
 _MOST_SECONDS = 900.0
 _MOST_BYTES = 4e9
 _MOST_SEED = 2**31 - 1
+# Packages that another one is asked together with.
+_ALSO = {"rjags": ("coda",)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +45,8 @@ class SaeRequest(Record):
         None where nothing is drawn.
     time_limit : float or None
         Seconds for R.
+    package : str
+        Whose function it is.
     """
 
     function: str
@@ -48,6 +55,7 @@ class SaeRequest(Record):
     level: float = 0.95
     seed: int | None = None
     time_limit: float | None = None
+    package: str = "sae"
 
     @property
     def raw(self) -> bool:
@@ -58,7 +66,12 @@ class SaeRequest(Record):
         """One line, as R would write the call."""
         words = ", ".join(f"{name} = {value}" for name, value in self.arguments.items())
         seed = "" if self.seed is None else f", seed {self.seed}"
-        return f"sae::{self.function}({words}); mode {self.mode}{seed}"
+        return f"{self.package}::{self.function}({words}); mode {self.mode}{seed}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EngineRequest(SaeRequest):
+    """A request to another package than sae."""
 
 
 def request(
@@ -70,6 +83,7 @@ def request(
     seed: int | None,
     time_limit: float | None,
     random: bool = False,
+    package: str = "sae",
 ) -> SaeRequest:
     """A checked request.
 
@@ -78,6 +92,8 @@ def request(
     random : bool
         Whether R draws numbers. Then there is always a seed (a fresh one, kept in the record,
         where none is given) and always a time limit.
+    package : str
+        Whose function it is.
     """
     choose("mode", mode, MODES)
     if time_limit is not None:
@@ -88,7 +104,9 @@ def request(
         seed = whole_number("seed", seed, least=0, most=_MOST_SEED)
     if random and seed is None:
         seed = secrets.randbelow(_MOST_SEED)
-    return SaeRequest(
+    kind = SaeRequest if package == "sae" else EngineRequest
+    return kind(
+        package=package,
         function=function,
         arguments=dict(arguments),
         mode=mode,
@@ -149,7 +167,7 @@ def refuse_cost(asked: SaeRequest, *, rows: int, seconds: float, matrices: int, 
     if seconds <= max(allowed, 10.0) and size <= _MOST_BYTES:
         return
     raise InputError(
-        f"sae::{asked.function} would take about {_readable(seconds)} and {size / 1e9:.1g} GB",
+        f"{asked.package}::{asked.function} would take about {_readable(seconds)} and {size / 1e9:.1g} GB",
         code="too_large",
         field="data",
         expected=f"at most {_readable(allowed)} and {_MOST_BYTES / 1e9:.0f} GB",
@@ -165,7 +183,7 @@ def _readable(seconds: float) -> str:
 def ask(
     shim: str, inputs: Mapping[str, Any], asked: SaeRequest, *, may_fail: bool = False
 ) -> Reply:
-    """Call a shim of sae.
+    """Call a shim of the request's package.
 
     Parameters
     ----------
@@ -181,7 +199,8 @@ def ask(
     EngineUnavailable, EngineTimeout, WorkerDied
         As everywhere.
     """
-    (reply,) = call_many(shim, [inputs], packages=("sae",), time_limit=asked.time_limit)
+    packages = (asked.package, *_ALSO.get(asked.package, ()))
+    (reply,) = call_many(shim, [inputs], packages=packages, time_limit=asked.time_limit)
     error = reply.error
     if error is None:
         return reply
@@ -194,16 +213,16 @@ def ask(
             got=inputs.get("formula"),
         )
     if not may_fail:
-        raise engine_error(asked.function, reply)
+        raise engine_error(asked.function, reply, package=asked.package)
     return reply
 
 
-def engine_error(function: str, reply: Reply) -> EngineError:
+def engine_error(function: str, reply: Reply, *, package: str = "sae") -> EngineError:
     """R's error as an exception."""
     error = reply.error or {}
     said = " | ".join(reply.warnings[-3:])
     return EngineError(
-        f"R stopped in sae::{function}"
+        f"R stopped in {package}::{function}"
         + (f", calling {error['call']}" if error.get("call") else ""),
         code="r_error",
         field=function,
@@ -230,14 +249,14 @@ def numbers(values: Any) -> np.ndarray:
     return array
 
 
-def hand_on(reply: Reply) -> None:
+def hand_on(reply: Reply, *, package: str = "sae") -> None:
     """R's warnings as Python's, at the line outside the package that asked."""
     if not reply.warnings:
         return
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         depth, frame = depth + 1, frame.f_back
-    reply.warn("sae", stacklevel=depth)
+    reply.warn(package, stacklevel=depth)
 
 
 def _is_ours(module: str) -> bool:

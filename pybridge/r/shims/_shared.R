@@ -66,3 +66,11 @@ shared_keep <- function(object, path, labels = NULL) {
   if (!is.null(labels)) attr(object, "rows") <- shared_frame(labels)
   saveRDS(object, path, version = 2L)
 }
+
+# The design matrix of a formula without a left-hand side, missing values passed on.
+shared_design <- function(inputs) {
+  formula <- shared_formula(inputs$formula, shared_columns(inputs$data), inputs$functions)
+  frame <- stats::model.frame(formula, na.action = stats::na.pass)
+  X <- stats::model.matrix(formula, frame)
+  list(X = unname(X[, , drop = FALSE]), terms = colnames(X))
+}
