@@ -34,7 +34,10 @@ class SamplingPlan:
     least: int = 2
 
     def draw(self, population: FinitePopulation, rng: np.random.Generator) -> SurveyDesign:
-        """One sample with its weights and everything that the variance needs to know."""
+        """One sample with its weights and everything that the variance needs to know.
+
+        The index of its rows is their place in ``population.units``.
+        """
         table = population.units
         if self.kind in ("simple", "stratified", "clustered"):
             rows, columns = _stratified(self, population, rng)
@@ -52,7 +55,9 @@ class SamplingPlan:
         _need_units(rows)
         kept = [population.outcome, population.domain, *_numeric_parts(population, table)]
         kept += [name for name in (self.strata, self.ids) if name is not None]
-        sample = pd.DataFrame({name: table[name].to_numpy()[rows] for name in dict.fromkeys(kept)})
+        sample = pd.DataFrame(
+            {name: table[name].to_numpy()[rows] for name in dict.fromkeys(kept)}, index=rows
+        )
         return self.describe(sample.assign(**columns))
 
     def describe(self, sample: pd.DataFrame) -> SurveyDesign:

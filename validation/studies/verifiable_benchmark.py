@@ -126,6 +126,7 @@ def coverage_figure(table):
     made, axes = figure(8.0, 4.2)
     width = 0.11
     groups = [(s, a) for s in table["sample"].unique() for a in SETS]
+    short = {s: "10 % SRS" if "random" in s else s for s, _ in groups}
     for k, estimator in enumerate(ESTIMATORS):
         own = table[table["candidate"] == estimator]
         for place, (sample, label) in enumerate(groups):
@@ -142,10 +143,14 @@ def coverage_figure(table):
                 )
     axes.axhline(0.95, color="black", linewidth=0.7, linestyle=":")
     axes.set_xticks(
-        range(len(groups)), [f"{s}\n{a}" for s, a in groups], fontsize=6, rotation=60, ha="right"
+        range(len(groups)),
+        [f"{a}, {short[s]}" for s, a in groups],
+        fontsize=7,
+        rotation=45,
+        ha="right",
     )
     tidy(axes, "", "coverage of 95 % intervals")
-    axes.legend(fontsize=7, frameon=False, ncols=7, loc="lower center")
+    axes.legend(fontsize=7, frameon=False, ncols=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return made
 
 
