@@ -6,7 +6,7 @@ import concurrent.futures
 import dataclasses
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from pybridge.r.wire import Buffer
 from pybridge.r.writer import encode
 
 TRANSPORTS = ("worker", "inprocess")
+# Inputs in one message: R works on the next block while the replies of the last are read.
+_BLOCK = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ def call_many(
     transport: str | None = None,
     workers: int = 1,
 ) -> list[Reply]:
-    """Call one R function once for each of several inputs, in one round trip: the loop is R's.
+    """Call one R function once for each of several inputs; the loop is R's.
 
     Parameters
     ----------
@@ -136,14 +138,14 @@ def call_many(
         )
     items = [to_r(item) for item in inputs]
     parts = [items[i::workers] for i in range(min(workers, max(1, len(items))))]
-    requests = [_request(shim, part, packages) for part in parts]
-    if transport == "inprocess" or len(requests) == 1:
-        answers = [_send(request, shim, limit, transport, len(parts)) for request in requests]
+    jobs = [_requests(shim, part, packages) for part in parts]
+    if transport == "inprocess" or len(jobs) == 1:
+        answers = [_send(job, shim, limit, transport, len(parts)) for job in jobs]
     else:
-        answers = _send_all(requests, shim, limit)
+        answers = _send_all(jobs, shim, limit)
     replies: list[Any] = [None] * len(items)
-    for i, answer in enumerate(answers):
-        replies[i :: len(parts)] = _replies(answer, shim)
+    for i, blocks in enumerate(answers):
+        replies[i :: len(parts)] = [reply for block in blocks for reply in _replies(block, shim)]
     return replies
 
 
@@ -170,13 +172,21 @@ def _request(shim: str, items: list[dict[str, Any]], packages: Sequence[str]) ->
     )
 
 
+def _requests(
+    shim: str, items: list[dict[str, Any]], packages: Sequence[str]
+) -> Iterator[list[Buffer]]:
+    """Requests for blocks of the inputs, each made when it is asked for."""
+    for start in range(0, max(1, len(items)), _BLOCK):
+        yield _request(shim, items[start : start + _BLOCK], packages)
+
+
 def _send(
-    request: list[Buffer], shim: str, limit: float | None, transport: str, workers: int
-) -> Any:
+    job: Iterable[list[Buffer]], shim: str, limit: float | None, transport: str, workers: int
+) -> list[Any]:
     if transport == "inprocess":
         from pybridge.r import inprocess
 
-        return inprocess.exchange(request)
+        return [inprocess.exchange(request) for request in job]
     if os.name != "posix":
         raise EngineUnavailable(
             "R can be called on Linux and macOS only",
@@ -189,18 +199,18 @@ def _send(
     from pybridge.r.pool import pool
 
     with pool().lend(at_least=workers) as worker:
-        return worker.exchange(request, shim, limit)
+        return worker.exchange(job, shim, limit)
 
 
-def _send_all(requests: list[list[Buffer]], shim: str, limit: float | None) -> list[Any]:
-    """Each request to a worker of its own; Ctrl-C stops them all."""
+def _send_all(
+    jobs: Sequence[Iterable[list[Buffer]]], shim: str, limit: float | None
+) -> list[list[Any]]:
+    """Each job to a worker of its own; Ctrl-C stops them all."""
     from pybridge.r.pool import shutdown
 
-    count = len(requests)
+    count = len(jobs)
     with concurrent.futures.ThreadPoolExecutor(count) as threads:
-        futures = [
-            threads.submit(_send, request, shim, limit, "worker", count) for request in requests
-        ]
+        futures = [threads.submit(_send, job, shim, limit, "worker", count) for job in jobs]
         try:
             return [future.result() for future in futures]
         except Exception:

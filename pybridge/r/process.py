@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from pybridge.errors import EngineTimeout, WorkerDied
@@ -19,10 +20,12 @@ from pybridge.r.channel import Ended, TooLate, nameless_file, read_exactly, send
 from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
 from pybridge.r.reader import decode, decode_file
 from pybridge.r.wire import Buffer
-from pybridge.r.worker import FAILED, HEADER, READY, SHARED
+from pybridge.r.worker import FAILED, HEADER, READY, SHARED, read_file
 
 _START_SECONDS = 120.0
 _FAREWELL_SECONDS = 0.5
+# Replies up to this size are read at once, which frees the file for the next.
+_COPIED = 4 << 20
 _BOOT = "import sys; sys.path[:] = {path!r}; from pybridge.r.worker import main; main()"
 
 
@@ -80,25 +83,29 @@ class Worker:
         if kind != READY:
             raise why_not_started(text, self.installation)
 
-    def exchange(self, request: list[Buffer], shim: str, time_limit: float | None) -> Any:
-        """Send one request and return the decoded reply.
+    def exchange(
+        self, requests: Iterable[list[Buffer]], shim: str, limit: float | None
+    ) -> list[Any]:
+        """Send requests one after the other and return the decoded replies.
+
+        R works on the next one while this process decodes the last.
 
         Raises
         ------
         EngineTimeout, WorkerDied
             The worker is stopped then, as it is by any other exception (Ctrl-C).
         """
-        deadline = None if time_limit is None else time.monotonic() + time_limit
+        deadline = None if limit is None else time.monotonic() + limit
         self.calls += 1
         try:
-            return self._exchange(request, deadline)
+            return self._exchange(requests, deadline)
         except TooLate:
             self.kill()
             raise EngineTimeout(
-                f"R did not finish {shim} within {time_limit:g} s and was stopped",
+                f"R did not finish {shim} within {limit:g} s and was stopped",
                 code="time_limit",
                 field=shim,
-                expected=f"an answer within {time_limit:g} s",
+                expected=f"an answer within {limit:g} s",
                 got="none",
                 hint="Raise time_limit, or give R less to do; the next call starts R anew.",
             ) from None
@@ -117,21 +124,39 @@ class Worker:
             self.kill()
             raise
 
-    def _exchange(self, request: list[Buffer], deadline: float | None) -> Any:
-        os.ftruncate(self.log, 0)
+    def _exchange(self, requests: Iterable[list[Buffer]], deadline: float | None) -> list[Any]:
         assert self.child is not None and self.child.stdin is not None
-        send(self.child.stdin.fileno(), self.to_r, request)
+        pipe = self.child.stdin.fileno()
+        os.ftruncate(self.log, 0)
+        replies = []
+        waiting = iter(requests)
+        request = next(waiting, None)
+        if request is not None:
+            send(pipe, self.to_r, request)
+        while request is not None:
+            request = next(waiting, None)  # made while R works
+            data = self._receive(deadline)
+            reply = decode_file(self.from_r, data) if isinstance(data, int) else None
+            if request is not None:
+                send(pipe, self.to_r, request)
+            replies.append(decode(data) if reply is None else reply)
+        shorten(self.from_r)
+        return replies
+
+    def _receive(self, deadline: float | None) -> bytearray | int:
+        """One reply as bytes, or its length in the file where it is too large to copy."""
         kind, length = HEADER.unpack(self._read(HEADER.size, deadline))
         if kind == SHARED:
-            try:
-                return decode_file(self.from_r, length)
-            finally:
-                shorten(self.from_r)
+            if length > _COPIED:
+                return int(length)
+            data = bytearray(length)
+            read_file(self.from_r, memoryview(data))
+            return data
         data = self._read(length, deadline)
         if kind == FAILED:
             os.write(self.log, data)
             raise Ended
-        return decode(data)
+        return data
 
     def _read(self, count: int, deadline: float | None) -> bytearray:
         assert self.child is not None and self.child.stdout is not None

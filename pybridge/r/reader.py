@@ -47,6 +47,14 @@ class _Reader:
     def numbers(self, dtype: type, count: int) -> np.ndarray:
         return np.frombuffer(self.take(count * np.dtype(dtype).itemsize), dtype=dtype).copy()
 
+    def doubles(self, count: int) -> np.ndarray:
+        """R's NA is a signalling NaN, at which arithmetic may warn: it becomes the usual NaN."""
+        array = self.numbers(np.float64, count)
+        missing = np.isnan(array)
+        if missing.any():
+            array[missing] = np.nan
+        return array
+
     def char(self) -> str | None:
         start = self.need(8)
         self.at += 8
@@ -87,7 +95,7 @@ class _Reader:
 
     def vector(self, kind: int, count: int) -> Any:
         if kind == wire.DOUBLE:
-            return self.numbers(np.float64, count)
+            return self.doubles(count)
         if kind in (wire.LOGICAL, wire.INTEGER):
             return self.numbers(np.int32, count)
         if kind == wire.TEXT:

@@ -301,3 +301,21 @@ def test_a_thousand_calls_in_flat_memory():
     after = resident(os.getpid()), resident(child)
     assert after[0] - before[0] < 10 and after[1] - before[1] < 25
     assert pool().idle[-1].child.pid == child
+
+
+def test_the_missing_number_of_r_is_a_quiet_nan():
+    for count in (1, 2_000_000):
+        value = echo(np.full(count, np.nan))
+        with np.errstate(all="raise"):
+            assert np.isnan(value + 1.0).all()
+        assert set(value.view(np.uint64) & np.uint64(1 << 51)) == {np.uint64(1 << 51)}
+
+
+def test_a_batch_in_several_blocks_keeps_order_and_its_own_errors():
+    from pybridge.r.door import _BLOCK
+
+    inputs = [{"x": float(i)} for i in range(2 * _BLOCK + 3)]
+    replies = call_many("selftest_echo", inputs)
+    assert [float(reply.value["x"][0]) for reply in replies] == [
+        float(i) for i in range(len(inputs))
+    ]

