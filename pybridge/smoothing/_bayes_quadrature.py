@@ -75,9 +75,10 @@ class Nodes:
 
 def conditional(log_variance: np.ndarray, data: AreaData) -> Conditional:
     """Coefficients and log density of log s at K values of it, in blocks of nodes."""
-    m, p = data.x.shape
+    m = data.x.shape[0]
+    q = data.x.shape[1] + 1
     k = log_variance.size
-    sums = np.empty((k, data.products.shape[1]))
+    full = np.empty((k, q, q))
     log_determinant = np.empty(k)
     block = max(1, BLOCK_ELEMENTS // m)
     for start in range(0, k, block):
@@ -85,22 +86,20 @@ def conditional(log_variance: np.ndarray, data: AreaData) -> Conditional:
         total = data.d + np.exp(log_variance[part])[:, None]
         log_determinant[part] = np.log(total).sum(axis=1)
         np.reciprocal(total, out=total)
-        sums[part] = total @ data.products
-    return _solve(log_variance, sums, log_determinant, p)
-
-
-def _solve(
-    log_variance: np.ndarray, sums: np.ndarray, log_determinant: np.ndarray, p: int
-) -> Conditional:
-    """Generalised least squares from the weighted sums of products (K, q (q + 1) / 2)."""
-    q = p + 1
-    upper = np.triu_indices(q)
-    full = np.empty((sums.shape[0], q, q))
-    full[:, upper[0], upper[1]] = sums
-    full[:, upper[1], upper[0]] = sums
+        full[part] = weighted_sums(total, data)
     coefficients, root, half_log_information, rest = least_squares(full)
     density = log_variance - 0.5 * log_determinant - half_log_information - 0.5 * rest
     return Conditional(log_density=density, coefficients=coefficients, root=root)
+
+
+def weighted_sums(weight: np.ndarray, data: AreaData) -> np.ndarray:
+    """Sums of products of the columns of (x, z), (K, q, q), for K sets of weights (K, m)."""
+    sums = weight @ data.products
+    upper = np.triu_indices(data.x.shape[1] + 1)
+    full = np.empty((sums.shape[0],) + (data.x.shape[1] + 1,) * 2)
+    full[:, upper[0], upper[1]] = sums
+    full[:, upper[1], upper[0]] = sums
+    return full
 
 
 def least_squares(full: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -93,15 +93,18 @@ def _score_block(
         score[pick, level] = 0.5 * (np.square(pulled).sum(axis=1) - trace[pick, level])
 
 
-def maximise(data: TreeData, *, restricted: bool) -> Optimum:
+def maximise(data: TreeData, *, restricted: bool, start: np.ndarray | None = None) -> Optimum:
     """The variances >= 0 (R,) that maximise the (restricted) likelihood.
 
-    A coarse grid that holds 0 gives the start; then Newton steps on the variances that are free,
-    with the curvature from differences of the exact gradient.
+    A coarse grid that holds 0, with ``start`` (R,), the optimum of a problem nearby, where there is
+    one, gives the start; then Newton steps on the variances that are free, with the curvature from
+    differences of the exact gradient.
     """
     depth = data.tree.depth
     axis = _start_values(data, depth)
     grid = np.stack(np.meshgrid(*[axis] * depth, indexing="ij"), axis=-1).reshape(-1, depth)
+    if start is not None:
+        grid = np.vstack([grid, start])
     grid = grid[_has_spread(grid, data)]
     value = log_likelihoods(grid, data, restricted=restricted)
     point, best = grid[int(np.argmax(value))], float(value.max())

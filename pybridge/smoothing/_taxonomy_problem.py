@@ -20,7 +20,8 @@ class Problem:
 
     ``shape``, ``rate`` (R,) of the inverse-gamma priors in working units; ``low``, ``high`` (R,)
     the box that holds the posterior mode of the log variances; ``mean_exists`` (R,) where the
-    posterior mean of the variance is finite.
+    posterior mean of the variance is finite; ``mean_exists_without`` (R,) the same with one
+    labelled group fewer.
     """
 
     data: TreeData
@@ -34,6 +35,7 @@ class Problem:
     low: np.ndarray
     high: np.ndarray
     mean_exists: np.ndarray
+    mean_exists_without: np.ndarray
 
     @classmethod
     def of(
@@ -77,6 +79,7 @@ class Problem:
             low=np.log(rate) - 0.5 * np.log(m) - 3.0,
             high=np.maximum(top, np.log(rate)) + 1.0,
             mean_exists=_means(data, shape),
+            mean_exists_without=_means(data, shape, fewer=1),
         )
 
     def log_density(self, log_variance: np.ndarray) -> np.ndarray:
@@ -88,7 +91,7 @@ class Problem:
         return out
 
 
-def _means(data: TreeData, shape: np.ndarray) -> np.ndarray:
+def _means(data: TreeData, shape: np.ndarray, *, fewer: int = 0) -> np.ndarray:
     """Where E[s_r | z] is finite: prior shape + (groups - dimensions lost to beta) / 2 > 1."""
     tree, p = data.tree, data.n_coefficients
     out = np.empty(tree.depth, dtype=bool)
@@ -101,5 +104,6 @@ def _means(data: TreeData, shape: np.ndarray) -> np.ndarray:
             mean = np.bincount(place, weights=x[row]) / np.maximum(count, 1.0)
             centred[row] -= mean[place] * data.seen
         lost = p - int(np.linalg.matrix_rank(centred @ centred.T, tol=1e-9))
-        out[level] = shape[level] + 0.5 * (int((count > 0).sum()) - lost) > 1.0
+        spare = int((count > 0).sum()) - fewer - lost
+        out[level] = shape[level] + 0.5 * spare > 1.0
     return out

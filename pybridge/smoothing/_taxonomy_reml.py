@@ -10,6 +10,13 @@ import numpy as np
 from pybridge._options import choose
 from pybridge.smoothing._area_fit import standard_errors
 from pybridge.smoothing._bayes_input import checked_arrays, need_variation
+from pybridge.smoothing._leave_out_arrays import (
+    LeftOut,
+    filled,
+    from_fit,
+    joined,
+    without_leverage,
+)
 from pybridge.smoothing._taxonomy_likelihood import Optimum, log_likelihoods, maximise
 from pybridge.smoothing._taxonomy_moments import posterior_moments
 from pybridge.smoothing._taxonomy_mse import bias_term, information, third_term
@@ -60,6 +67,41 @@ def fit_taxonomy_likelihood(
     need_variation(z=z[seen], d=d[seen], x=x[seen])
     optimum = maximise(problem.data, restricted=restricted)
     return _record(problem, optimum, z, d, method=method, level=level)
+
+
+def leave_out_likelihood(
+    *,
+    estimate: np.ndarray,
+    variance: np.ndarray,
+    covariates: np.ndarray,
+    levels: Sequence[np.ndarray],
+    method: str = "REML",
+    level: float = 0.95,
+) -> LeftOut:
+    """Predictions of every labelled domain by the fit to the others, n fits from a warm start.
+
+    Parameters
+    ----------
+    estimate, variance, covariates, levels, method, level
+        As in `fit_taxonomy_likelihood`.
+    """
+    restricted = choose("method", method, METHODS) == "REML"
+    z, d, x = checked_arrays(estimate, variance, covariates)
+    tree = build_tree(list(levels))
+    labelled = np.flatnonzero(~np.isnan(z))
+    usable = without_leverage(x[labelled])
+    whole = Problem.of(z=z, d=d, x=x, tree=tree, prior=None)
+    near = maximise(whole.data, restricted=restricted).variances * whole.scale**2
+    words = {"estimate": z, "variance": d, "level": level}
+    found = []
+    for i in labelled[usable]:
+        alone = np.where(np.arange(z.size) == i, np.nan, z)
+        problem = Problem.of(z=alone, d=d, x=x, tree=tree, prior=None)
+        start = near / problem.scale**2
+        optimum = maximise(problem.data, restricted=restricted, start=start)
+        fit = _record(problem, optimum, alone, d, method=method, level=level)
+        found.append(from_fit(fit, int(i), words))
+    return filled(usable, joined(found), n_refitted=len(found))
 
 
 def taxonomy_at(

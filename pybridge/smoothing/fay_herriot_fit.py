@@ -18,6 +18,7 @@ from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
 from pybridge.smoothing._spec import FayHerriotSpec
+from pybridge.smoothing._views import FitViews
 from pybridge.tables.area import AreaTable
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _UNUSABLE = ("not_converged", "failed")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FayHerriotFit(Record):
+class FayHerriotFit(Record, FitViews):
     """A Fay-Herriot fit: what was asked, the checked table, and the numbers.
 
     Attributes
@@ -169,46 +170,6 @@ class FayHerriotFit(Record):
             status=self.domain_status,
         )
         return pd.DataFrame({name: np.array(column) for name, column in table.items()})
-
-    def diagnostics(self) -> pd.DataFrame:
-        """One row a domain: residual, standardised residual, random effect, leverage.
-
-        The standardised residual is (z − x'β)/√(σ² + d): near a standard normal where the model
-        holds. NaN where there is no direct estimate. Where domain effects are correlated, σ² + d
-        is the variance of z in their model. Where estimates were transformed, all is on the
-        transformed scale.
-        """
-        fit, area = self.fit, self.area
-        residual = area.estimate - fit.synthetic
-        effect = fit.shrinkage * residual
-        total = fit.model_variance + area.variance
-        if fit.engine_fit is not None:
-            residual, effect, total = fit.engine_fit.model_scale()
-        elif fit.correlation is not None:
-            effect = fit.estimate - fit.synthetic
-            total = area.variance + fit.model_variance * self._spread(fit.correlation)
-        scale = np.sqrt(total, out=np.full(len(total), np.nan), where=total > 0)
-        leverage = np.einsum(
-            "ij,jk,ik->i", area.covariates, fit.coefficient_covariance, area.covariates
-        )
-        table = {
-            "domain": area.domains,
-            "residual": residual,
-            "standardised_residual": residual / scale,
-            "random_effect": effect,
-            "leverage": np.where(area.sampled, leverage / scale**2, np.nan),
-        }
-        return pd.DataFrame({name: np.array(column) for name, column in table.items()})
-
-    def _spread(self, rho: float) -> np.ndarray:
-        """Var(v)/σ² (m,) of correlated domain effects, the diagonal of [(I − ρW)'(I − ρW)]⁻¹.
-
-        NaN where that is singular, at a ρ of 1.
-        """
-        root = np.eye(len(self.area.domains)) - rho * np.asarray(self.spec.proximity)
-        if not np.linalg.cond(root) < 1e12:
-            return np.full(len(root), np.nan)
-        return np.asarray(np.linalg.inv(root.T @ root).diagonal())
 
     def summary(self) -> str:
         """The fit as text."""

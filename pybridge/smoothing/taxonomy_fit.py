@@ -21,6 +21,7 @@ from pybridge.smoothing._taxonomy_levels import TaxonomyLevels
 from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
 from pybridge.smoothing._taxonomy_record import TaxonomyEstimate, TaxonomyPosterior
 from pybridge.smoothing._taxonomy_spec import TaxonomyAnswer, TaxonomySpec
+from pybridge.smoothing._views import FitViews
 from pybridge.tables.area import AreaTable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SENSITIVITY_FACTORS = (0.1, 1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TaxonomyFit(Record):
+class TaxonomyFit(Record, FitViews):
     """A fit of the taxonomy model: what was asked, the checked table, and the numbers.
 
     Attributes

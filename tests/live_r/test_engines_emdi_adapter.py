@@ -75,7 +75,7 @@ def test_a_fit_has_everything(name):
     assert fit.status in ("converged", "boundary") and fit.provenance.packages["emdi"]
     assert fit.spec.options["mse_type"] and fit.provenance.options["mse_type"]
     assert pickle.loads(pickle.dumps(fit)) == fit
-    shown = fit.diagnostics()
+    shown = fit.diagnostics().to_frame()
     inside = table["status"] == "ok"
     assert np.isfinite(shown.loc[inside, ["residual", "standardised_residual"]]).all(None)
     assert shown.loc[~inside, "residual"].isna().all()
@@ -102,8 +102,8 @@ def test_it_is_the_native_fit_to_the_precision_of_optimize(method):
         native.restricted_log_likelihood, abs=1e-6
     )
     np.testing.assert_allclose(
-        ours.diagnostics()["standardised_residual"],
-        native.diagnostics()["standardised_residual"],
+        ours.diagnostics().standardised_residual,
+        native.diagnostics().standardised_residual,
         rtol=1e-5,
     )
 

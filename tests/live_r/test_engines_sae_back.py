@@ -313,7 +313,7 @@ def test_weights_and_residuals_of_the_spatial_fit_against_dense_algebra():
     np.testing.assert_allclose(linear.diagonal(), fit.fit.derivative, rtol=1e-9)
     np.testing.assert_allclose(weights.diagonal(), fit.fit.shrinkage, rtol=1e-9)
     np.testing.assert_allclose(q, fit.fit.coefficient_covariance, rtol=1e-9)
-    found = fit.diagnostics()
+    found = fit.diagnostics().to_frame()
     beta = q @ x.T @ inverse @ y
     np.testing.assert_allclose(
         found["standardised_residual"], (y - x @ beta) / np.sqrt(v.diagonal()), rtol=1e-7
