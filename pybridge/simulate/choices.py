@@ -10,7 +10,12 @@ import pandas as pd
 
 from pybridge._record import Record
 from pybridge.errors import InputError
-from pybridge.simulate.measures import mean_of_known, mean_with_error, ratio_with_error
+from pybridge.simulate.measures import (
+    mean_of_known,
+    mean_with_error,
+    ratio_with_error,
+    root_error,
+)
 from pybridge.simulate.repeated import RepeatedSampling
 
 
@@ -60,7 +65,7 @@ class ScoreQuality(Record):
         table: dict[str, object] = {
             "candidate": self.candidates,
             "true_rmse": np.sqrt(self.true_mse),
-            "true_rmse_error": self.true_mse_error / (2.0 * np.sqrt(self.true_mse)),
+            "true_rmse_error": root_error(self.true_mse, self.true_mse_error),
         }
         for i, name in enumerate(self.scores):
             table[name] = self.ratio[i]
@@ -155,7 +160,7 @@ def chosen_measures(*, score: np.ndarray, true: np.ndarray) -> dict[str, np.ndar
         "its_true": its_true,
         "best_chosen": (its_true == best).astype(np.float64),
         "within_tenth": (its_true <= 1.1 * best).astype(np.float64),
-        "chosen_mse": its_true / best,
+        "chosen_mse": np.where(its_true == best, 1.0, its_true / (best if best > 0 else np.nan)),
         "rank_correlation": rank_correlation(filled, true),
         "negative": (reported < 0).astype(np.float64),
     }

@@ -107,12 +107,11 @@ def accuracy(
     for name, rows in each.items():
         values[name], errors[name] = mean_with_error(rows)
     # The root comes after the mean: a repetition's own RMSE would average to less.
-    root = np.sqrt(values.pop("mse"))
-    spread = errors.pop("mse") / (2.0 * np.where(root > 0, root, np.nan))
+    mse, spread = values.pop("mse"), errors.pop("mse")
     return Accuracy(
         candidates=names,
-        values={"rmse": root, **values},
-        errors={"rmse": spread, **errors},
+        values={"rmse": np.sqrt(mse), **values},
+        errors={"rmse": root_error(mse, spread), **errors},
         level=level,
         n_repetitions=sampling.n_repetitions,
         n_domains=int(kept.sum()),
@@ -190,4 +189,9 @@ def ratio_with_error(top: np.ndarray, bottom: np.ndarray) -> tuple[np.ndarray, n
     below, _ = mean_with_error(bottom)
     ratio = above / np.where(below != 0, below, np.nan)
     _, error = mean_with_error(top - ratio * bottom)
-    return ratio, error / np.abs(below)
+    return ratio, error / np.where(below != 0, np.abs(below), np.nan)
+
+
+def root_error(mean: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Error of the square root of a mean, by linearisation; NaN at 0."""
+    return np.asarray(error / (2.0 * np.sqrt(np.where(mean > 0, mean, np.nan))))

@@ -133,7 +133,7 @@ class SelectCandidates:
             options,
             outcome=draw.outcome,
             domain=draw.domain,
-            folds=self.folds,
+            folds=self.split(draw),
             level=self.level,
         )
         found = run.selection
@@ -142,6 +142,10 @@ class SelectCandidates:
         out["scored"] = np.isfinite(found.domain_scores["db_cv"]).any(axis=0)
         out["reference"] = found.reference
         return out
+
+    def split(self, draw: Draw) -> int | np.ndarray:
+        """The folds, for `pybridge.select`; a subclass may give every unit its own."""
+        return self.folds
 
     @property
     def names(self) -> tuple[str, ...]:
