@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,18 @@ from pybridge.design.from_units import Prepared, prepare_units
 from pybridge.direct.estimates import direct_estimates
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance, provenance
-from pybridge.selection.candidates import Candidate, checked_candidates, standard_candidates
+from pybridge.selection.auxiliary import Sets, read_sets, with_sets
+from pybridge.selection.candidates import Candidate, checked_candidates
 from pybridge.selection.options import SelectionOptions
 from pybridge.selection.select import SelectionRun, run_selection
+from pybridge.selection.standard import STANDARD_ENGINES, standard_candidates
 from pybridge.tables.population import Population
 
 __all__ = ["Evaluation", "evaluate"]
 
+_SCORING = ("score", "reference", "covariance", "size_corrected", "split", "repetitions")
+
 CANDIDATE_SETS = ("standard", "direct")
-EVALUATION_ENGINES = ("sae", "native")
 
 
 def evaluate(
@@ -31,7 +35,7 @@ def evaluate(
     *,
     outcome: str,
     domain: str,
-    auxiliary: str | Sequence[str],
+    auxiliary: str | Sequence[str] | None = None,
     taxonomy: str | Sequence[str] | None = None,
     population: Population | pd.DataFrame | None = None,
     weights: str | None = None,
@@ -42,7 +46,13 @@ def evaluate(
     lonely_psu: str = "fail",
     candidates: str | Sequence[Candidate] = "standard",
     engine: str = "sae",
+    auxiliary_sets: Sets | None = None,
+    score: str = "db-cv",
     reference: str = "auto",
+    covariance: str = "jackknife",
+    size_corrected: bool = False,
+    split: float = 0.5,
+    repetitions: int = 1,
     folds: int | Any = 5,
     level: float = 0.95,
     seed: int = 1,
@@ -59,6 +69,7 @@ def evaluate(
         Columns.
     auxiliary : str or list of str
         Columns known on every unit; their domain means enter PPI, GREG and the area-level models.
+        Those of ``auxiliary_sets`` by default.
     taxonomy : str or list of str, optional
         Columns of levels above the domain, coarse to fine; the domain may close the list.
     population : Population or pandas.DataFrame, optional
@@ -69,9 +80,12 @@ def evaluate(
         N_h/n_h inside strata, with the finite population correction; this is said first.
     candidates : {"standard", "direct"} or sequence of Candidate
         "direct" leaves the smoothing out.
-    engine : {"sae", "native"}
+    engine : {"sae", "emdi", "native"}
         Who fits the frequentist Fay–Herriot models. Without R, "native".
-    reference, folds, seed
+    auxiliary_sets : mapping of str to list of str, optional
+        Sets of auxiliary variables to compare: the candidates stand once with each, as
+        "GREG [name]".
+    score, reference, covariance, size_corrected, split, repetitions, folds, seed
         As in `select`.
     level : float
         Confidence level.
@@ -81,6 +95,9 @@ def evaluate(
     Returns
     -------
     Evaluation
+        Where no domain can be scored (one label each, domains that are primary units) the
+        estimates are there all the same, the selection says why nothing was chosen, and names a
+        default.
 
     Raises
     ------
@@ -88,14 +105,23 @@ def evaluate(
         Before any engine runs: columns that are missing or hold what they must not, domains that
         do not fit, fewer domains than coefficients, a design without variance.
     EngineUnavailable
-        ``engine="sae"`` without R, rpy2 or sae.
+        ``engine="sae"`` or ``"emdi"`` without R, rpy2 or the package.
     """
     say = announce or (lambda text: None)
     check_level(level)
     whole_number("seed", seed, least=0)
-    choose("engine", engine, EVALUATION_ENGINES)
-    names = name_list("auxiliary", auxiliary)
-    options = SelectionOptions(reference=reference, seed=seed)
+    choose("engine", engine, STANDARD_ENGINES)
+    sets = read_sets(auxiliary_sets)
+    names = _all_names(auxiliary, sets)
+    options = SelectionOptions(
+        score=score,
+        reference=reference,
+        covariance=covariance,
+        size_corrected=size_corrected,
+        split=split,
+        repetitions=repetitions,
+        seed=seed,
+    )
     design_words: dict[str, Any] = {
         "weights": weights,
         "strata": strata,
@@ -114,30 +140,54 @@ def evaluate(
         **design_words,
     )
     _announce(prepared, say)
-    chosen = _candidates(candidates, prepared, outcome, names, engine)
+    chosen = _candidates(candidates, prepared, outcome, names, engine, sets)
     _need_engines(chosen)
     words: dict[str, Any] = {"outcome": outcome, "domain": domain, "folds": folds, "level": level}
     try:
         run = run_selection(
-            prepared.design, prepared.population, chosen, options, announce=say, **words
+            prepared.design,
+            prepared.population,
+            chosen,
+            options,
+            sets=sets,
+            announce=say,
+            may_default=True,
+            **words,
         )
     except InputError as error:
         raise _with_way_out(error, candidates) from error
-    say(f"scored {len(chosen)} candidates by cross-validation; chosen: {run.selection.selected}")
+    say(_outcome(run))
     asked = {
         **words,
         **design_words,
         "auxiliary": names,
-        "taxonomy": prepared.population.taxonomy,
-        "candidates": [item.summary() for item in chosen],
-        "reference": reference,
+        "auxiliary_sets": {name: list(columns) for name, columns in sets.items()},
+        **{name: getattr(options, name) for name in _SCORING},
         "folds": folds if isinstance(folds, (int, np.integer)) else "given",
     }
+    return _record(run, prepared, level, _made_by(run, engine, asked, seed))
+
+
+def _made_by(run: SelectionRun, engine: str, asked: dict[str, Any], seed: int) -> Provenance:
+    asked["taxonomy"] = run.sample.population.taxonomy
+    asked["candidates"] = [fit.candidate.summary() for fit in run.fits]
     versions = {name: text for fit in run.fits for name, text in fit.versions.items()}
-    record = provenance(
-        engine=engine, method="evaluate", options=asked, seed=seed, versions=versions
-    )
-    return _record(run, prepared, level, record)
+    return provenance(engine=engine, method="evaluate", options=asked, seed=seed, versions=versions)
+
+
+def _all_names(
+    auxiliary: str | Sequence[str] | None, sets: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """All auxiliary variables, those of the sets too."""
+    names = name_list("auxiliary", auxiliary)
+    return tuple(dict.fromkeys([*names, *(name for columns in sets.values() for name in columns)]))
+
+
+def _outcome(run: SelectionRun) -> str:
+    found = run.selection
+    if found.default:
+        return f"no domain could be scored; by default: {found.default}"
+    return f"scored {len(found.candidates)} candidates; chosen: {found.selected}"
 
 
 def _record(
@@ -187,21 +237,35 @@ def _candidates(
     outcome: str,
     auxiliary: tuple[str, ...],
     engine: str,
+    sets: Mapping[str, tuple[str, ...]],
 ) -> tuple[Candidate, ...]:
     if not isinstance(candidates, str):
-        return checked_candidates(candidates)
+        chosen = checked_candidates(candidates)
+        return checked_candidates(with_sets(chosen, sets)) if sets else chosen
     choose("candidates", candidates, CANDIDATE_SETS)
-    found = standard_candidates(
-        auxiliary,
-        taxonomy=bool(prepared.population.taxonomy),
-        engine=engine,
-        prediction=_on_scale(prepared.design.frame, outcome, auxiliary),
-    )
-    if not _on_scale(prepared.design.frame, outcome, auxiliary):
-        found = tuple(item for item in found if item.direct != "ppi")
-    if candidates == "direct":
-        found = tuple(item for item in found if item.smoothing is None)
-    return found
+
+    def standard(names: tuple[str, ...]) -> tuple[Candidate, ...]:
+        on_scale = _on_scale(prepared.design.frame, outcome, names)
+        found = standard_candidates(
+            names,
+            taxonomy=bool(prepared.population.taxonomy),
+            engine=engine,
+            prediction=on_scale,
+        )
+        kept = [item for item in found if on_scale or item.direct != "ppi"]
+        return tuple(item for item in kept if candidates == "standard" or item.smoothing is None)
+
+    if not sets:
+        return standard(auxiliary)
+    found: dict[tuple[Any, ...], Candidate] = {}
+    for label, names in sets.items():
+        for item in standard(names):
+            own = item.unit_auxiliary or item.area_formula
+            name = f"{item.name} [{label}]" if own else item.name
+            # PPI takes one variable, which two sets may share.
+            what = (item.direct, item.unit_auxiliary, item.smoothing, item.area_formula)
+            found.setdefault((*what, item.method), replace(item, name=name))
+    return checked_candidates(tuple(found.values()))
 
 
 def _on_scale(sample: pd.DataFrame, outcome: str, auxiliary: tuple[str, ...]) -> str | None:
@@ -224,7 +288,9 @@ def _on_scale(sample: pd.DataFrame, outcome: str, auxiliary: tuple[str, ...]) ->
 
 def _need_engines(candidates: Sequence[Candidate]) -> None:
     """Fail before any work where an engine is missing."""
-    if any(item.smoothing and item.engine == "sae" for item in candidates):
-        from pybridge.engines.availability import need_engine
+    engines = dict.fromkeys(item.engine for item in candidates if item.smoothing)
+    for package in engines:
+        if package != "native":
+            from pybridge.engines.availability import need_engine
 
-        need_engine("sae", instead="engine='native' (on the command line --engine native)")
+            need_engine(package, instead="engine='native' (on the command line --engine native)")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -12,8 +14,30 @@ from pybridge.tables.files import read_chunks, read_table
 
 
 def names(text: str) -> list[str]:
-    """Column names from "a,b"."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """Column names from ``a,b``; a name that holds a comma in quotes, ``'"a, b",c'``."""
+    rows = csv.reader([text], skipinitialspace=True, strict=True)
+    return [part.strip() for row in rows for part in row if part.strip()]
+
+
+class Names(argparse.Action):
+    """Column names, from one option or from several: ``--auxiliary a,b --auxiliary c``."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            found = names(values)
+        except (csv.Error, ValueError) as error:
+            parser.error(
+                f"{option_string}: {error}: names are separated by commas, and quoted "
+                "where they hold one"
+            )
+        given: Sequence[str] = getattr(namespace, self.dest, None) or []
+        setattr(namespace, self.dest, [*given, *found])
 
 
 def add_unit_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = True) -> None:
@@ -29,15 +53,15 @@ def add_unit_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = Tru
     parser.add_argument(
         "--auxiliary",
         required=auxiliary,
-        default="",
-        type=names,
+        default=[],
+        action=Names,
         metavar="A[,B]",
-        help="columns known on every unit",
+        help="columns known on every unit; names that hold a comma in quotes, or one an option",
     )
     parser.add_argument(
         "--taxonomy",
         default=[],
-        type=names,
+        action=Names,
         metavar="A[,B]",
         help="levels above the domain, coarse to fine",
     )
@@ -71,11 +95,17 @@ def add_unit_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = Tru
     parser.add_argument("--seed", type=int, default=1)
 
 
+def all_auxiliary(arguments: argparse.Namespace) -> list[str]:
+    """Auxiliary columns, those of the sets too, each once."""
+    sets = getattr(arguments, "auxiliary_set", [])
+    return list(dict.fromkeys([*arguments.auxiliary, *(c for _, own in sets for c in own)]))
+
+
 def read_units(arguments: argparse.Namespace) -> Iterator[pd.DataFrame]:
     """The file of units, in chunks: only the columns that are used."""
     labels = [arguments.domain, *arguments.taxonomy]
     labels += [name for name in (arguments.strata, arguments.ids) if name]
-    numbers = [arguments.outcome, *arguments.auxiliary]
+    numbers = [arguments.outcome, *all_auxiliary(arguments)]
     numbers += [name for name in (arguments.weights, arguments.fpc) if name]
     optional = list(arguments.taxonomy) if arguments.population else []
     return read_chunks(
@@ -96,7 +126,7 @@ def read_population(arguments: argparse.Namespace) -> pd.DataFrame | None:
     return read_table(
         arguments.population,
         labels=list(dict.fromkeys([arguments.domain, *arguments.taxonomy])),
-        numbers=[*arguments.auxiliary, *SIZE_NAMES],
+        numbers=list(dict.fromkeys([*all_auxiliary(arguments), *SIZE_NAMES])),
         optional=SIZE_NAMES,
         encoding=arguments.encoding,
     )

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pybridge._checks import listed
 from pybridge._version import __version__
+from pybridge.report.choice import candidate_table, choice
+from pybridge.report.words import number, percent, plain_text, table_text
 
 if TYPE_CHECKING:
     from pybridge.report.record import Evaluation
 
 _WIDEST = 5
-_WHO = {"native": "pybridge", "sae": "R sae"}
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number for reading; a dash where there is none."""
-    return "–" if not np.isfinite(value) else f"{value:.{digits}g}"
-
-
-def plain_text(value: object) -> str:
-    """A label on one line: what moves the cursor becomes a space."""
-    return "".join(c if c.isprintable() else " " for c in str(value))
-
-
-def table_text(rows: list[list[str]], header: list[str]) -> list[str]:
-    """Aligned columns: the first to the left, the others to the right."""
-    widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
-
-    def line(cells: list[str]) -> str:
-        first = cells[0].ljust(widths[0])
-        return "  " + "  ".join([first, *(c.rjust(w) for c, w in zip(cells[1:], widths[1:]))])
-
-    return [line(header), *(line(row).rstrip() for row in rows)]
-
-
-def engine_of(fit: Any) -> str:
-    """Who computed a candidate, and how."""
-    item = fit.candidate
-    if item.function is not None:
-        return "your function"
-    if item.smoothing is None:
-        return "pybridge"
-    who = f"{_WHO.get(item.engine, 'R ' + item.engine)}, {item.method}"
-    return f"{who}, finite N" if item.finite_population else who
+# Of a level with more groups than this the largest are shown; all are in means.csv.
+_MOST_GROUPS = 20
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """The summary of an evaluation: means, the choice and why, what to be careful with."""
     blocks = [
         _headline(evaluation),
-        _choice(evaluation),
+        choice(evaluation),
+        candidate_table(evaluation),
+        _auxiliary(evaluation),
         _means(evaluation),
         _widest(evaluation),
         _left_out(evaluation),
@@ -71,79 +44,41 @@ def _headline(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _choice(evaluation: Evaluation) -> list[str]:
-    selection = evaluation.selection
-    i = selection.candidates.index(selection.selected)
-    rmse = float(selection.reported_rmse[i])
-    scored = selection.n_domains_scored[selection.score]
-    lines = [
-        f"Chosen: {selection.selected}, the smallest bias-corrected cross-validation score (DB-CV, "
-        f"{selection.n_folds} folds,",
-        f"  reference {selection.reference}: the direct estimator with the smallest variances), "
-        f"over {scored} domains.",
-    ]
-    if np.isfinite(rmse):
-        lines.append(f"  Its reported RMSE over these domains is {number(rmse)}.")
-    else:
-        lines.append("  Its score is negative: the error is too small for these labels to measure.")
-    ties = [name for name in selection.indistinguishable() if name != selection.selected]
-    if ties:
-        lines.append(f"  Not told apart from it at 95 %: {listed(ties, most=8)}.")
-    lines.append("  What DB-CV adds is an honest error; naive CV usually picks about as well.")
-    lines.append("")
-    lines += _candidate_table(evaluation)
-    return lines
-
-
-def _candidate_table(evaluation: Evaluation) -> list[str]:
-    frame = evaluation.selection.to_frame()
+def _auxiliary(evaluation: Evaluation) -> list[str]:
+    found = evaluation.selection.auxiliary
+    if found is None:
+        return []
+    several = len(set(found.sets)) > 1
     rows = []
-    for row in frame.itertuples(index=False):
-        fit = evaluation.fit(row.candidate)
-        width = fit.upper - fit.lower
-        scored = np.isfinite(evaluation.selection.domain_scores[evaluation.selection.score]).any(0)
-        mark = " *" if row.candidate == evaluation.selection.selected else ""
-        rows.append(
-            [
-                f"{row.candidate}{mark}",
-                number(row.score),
-                number(row.score_standard_error, 3),
-                number(row.reported_rmse),
-                number(_root(row.naive)),
-                number(_mean(width[scored])),
-                engine_of(fit),
-            ]
-        )
-    header = ["candidate", "DB-CV", "± se", "RMSE", "naive RMSE", "mean width", "computed by"]
-    lines = table_text(rows, header)
-    for name, reason in evaluation.selection.failed.items():
-        lines.append(f"  {name} has no score: {reason}")
+    for row in found.to_frame().itertuples(index=False):
+        name = f"{row.set}: {row.auxiliary}" if several else row.auxiliary
+        values = (row.slope, row.unit_correlation, row.domain_correlation)
+        rows.append([plain_text(name), *(number(value, 3) for value in values)])
+    lines = [f"Auxiliary variables and {plain_text(evaluation.sample.outcome)}"]
+    header = ["set: variable" if several else "variable", "slope"]
+    lines += table_text(rows, [*header, "corr. of units", "corr. of domains"])
+    lines.append(
+        f"  (domains: {found.n_domains} with two labels or more, by {plain_text(found.direct)}, "
+        "sampling error taken out)"
+    )
     return lines
-
-
-def _mean(values: np.ndarray) -> float:
-    kept = values[np.isfinite(values)]
-    return float(kept.mean()) if kept.size else float("nan")
-
-
-def _root(value: float) -> float:
-    return float(np.sqrt(value)) if value >= 0 else float("nan")
 
 
 def _means(evaluation: Evaluation) -> list[str]:
-    percent = f"{100 * evaluation.level:g} % interval"
-    lines = [
-        f"Means by {evaluation.aggregate_by} (design-based, from all covariances of the domains)"
-    ]
-    rows = []
+    by = plain_text(evaluation.aggregate_by)
+    lines = [f"Means by {by} (design-based, from all covariances of the domains)"]
+    rows, left = [], []
     for level, aggregate in evaluation.aggregates.items():
-        for row in aggregate.to_frame().itertuples(index=False):
-            name = (
-                "all" if level == "all" else plain_text(f"{aggregate.taxonomy_level} {row.group}")
-            )
+        table = aggregate.to_frame()
+        shown = table
+        if len(table) > _MOST_GROUPS:
+            shown = table.nlargest(_MOST_GROUPS, "size").sort_index()
+            left.append(f"{len(table) - len(shown)} smaller groups of {aggregate.taxonomy_level}")
+        for row in shown.itertuples(index=False):
+            name = "all" if level == "all" else f"{aggregate.taxonomy_level} {row.group}"
             rows.append(
                 [
-                    name,
+                    plain_text(name),
                     f"{row.n_labelled:,}",
                     f"{row.size:,.0f}",
                     number(row.estimate),
@@ -151,7 +86,9 @@ def _means(evaluation: Evaluation) -> list[str]:
                     f"{number(row.lower)} to {number(row.upper)}",
                 ]
             )
-    return lines + table_text(rows, ["group", "labels", "units", "mean", "se", percent])
+    interval = f"{percent(evaluation.level)} interval"
+    lines += table_text(rows, ["group", "labels", "units", "mean", "se", interval])
+    return lines + [f"  and {text}, in means.csv" for text in left]
 
 
 def _widest(evaluation: Evaluation) -> list[str]:
@@ -172,17 +109,19 @@ def _widest(evaluation: Evaluation) -> list[str]:
         ]
         for row in widest.itertuples(index=False)
     ]
-    percent = f"{100 * evaluation.level:g} % interval"
-    return [f"Widest intervals of {evaluation.selection.selected}"] + table_text(
-        rows, [evaluation.population.domain, "labels", "units", "mean", percent, "status"]
-    )
+    interval = f"{percent(evaluation.level)} interval"
+    domain = plain_text(evaluation.population.domain)
+    title = f"Widest intervals of {plain_text(evaluation.selection.selected)}"
+    if len(known) > len(widest):
+        title += f" (of {len(known)})"
+    return [title] + table_text(rows, [domain, "labels", "units", "mean", interval, "status"])
 
 
 def _left_out(evaluation: Evaluation) -> list[str]:
     selection = evaluation.selection
     count = sum(len(domains) for domains in selection.not_scored.values())
     lines = []
-    if count:
+    if count and not selection.default:
         lines.append(
             f"Not scored: {count} of {evaluation.population.n_domains} domains "
             "(they have estimates, but took no part in the choice)"
@@ -199,7 +138,21 @@ def _left_out(evaluation: Evaluation) -> list[str]:
         if here.any():
             names = evaluation.population.domains[here]
             lines.append(f"{int(here.sum())} domains {text}: {plain_text(listed(names, most=8))}")
-    return lines + _too_narrow(evaluation) + list(selection.notes)
+    return lines + _outside(evaluation) + _too_narrow(evaluation) + list(selection.notes)
+
+
+def _outside(evaluation: Evaluation) -> list[str]:
+    """Estimates of a proportion that are none: flagged, never clipped."""
+    low, high = evaluation.sample.cells.outcome_range
+    estimate = evaluation.selected.estimate
+    if low < 0 or high > 1:
+        return []
+    with np.errstate(invalid="ignore"):
+        outside = (estimate < -1e-12) | (estimate > 1 + 1e-12)
+    if not outside.any():
+        return []
+    names = plain_text(listed(evaluation.population.domains[outside], most=8))
+    return [f"{int(outside.sum())} domains with an estimate outside [0, 1], not clipped: {names}"]
 
 
 def _too_narrow(evaluation: Evaluation) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from keyword import iskeyword
 from typing import Any
 
@@ -13,15 +13,9 @@ from pybridge._options import DIRECT_VARIANCES, choose
 from pybridge._record import Record
 from pybridge.direct.slopes import check_slope
 from pybridge.errors import InputError
+from pybridge.selection.engines import SMOOTHING, checked_options, method_of
 
 DIRECT = ("ht", "hajek", "ppi", "greg")
-SMOOTHING = ("fay_herriot", "taxonomy")
-_ENGINES = {"fay_herriot": ("native", "sae"), "taxonomy": ("native",)}
-_METHODS = {
-    ("fay_herriot", "native"): ("REML", "ML", "FH", "PR", "bayes"),
-    ("fay_herriot", "sae"): ("REML", "ML", "FH"),
-    ("taxonomy", "native"): ("bayes",),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +38,8 @@ class Candidate(Record):
         GREG's slope, as in `generalized_regression`.
     engine, method : str
         Who smooths, and how.
+    options : mapping
+        The engine's own options, by its own names; a taxonomy's ``prior`` too.
     variance : str
         Sampling variances that go into the model.
     finite_population : bool
@@ -63,6 +59,7 @@ class Candidate(Record):
     variance: str = "smoothed"
     finite_population: bool = False
     function: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self) -> str:
         """One line."""
@@ -74,6 +71,7 @@ class Candidate(Record):
             text += f", smoothed by {self.smoothing} ({self.area_formula}), "
             text += f"{self.engine} {self.method}"
             text += ", finite population" if self.finite_population else ""
+            text += "".join(f", {name}={value}" for name, value in self.options.items())
         return text
 
 
@@ -90,6 +88,7 @@ def candidate(
     variance: str = "smoothed",
     finite_population: bool = False,
     function: Callable[..., Any] | None = None,
+    **engine_options: Any,
 ) -> Candidate:
     """Describe a candidate.
 
@@ -105,11 +104,11 @@ def candidate(
         Right-hand side of the area-level model, ``"~ f"``; intercept only by default.
     slope : "pooled", "within", "domain" or numbers
         GREG's slope.
-    engine : {"native", "sae"}
-        Who fits the area-level model.
+    engine : {"native", "sae", "emdi", "hbsae"} or {"native", "metafor", "rjags"}
+        Who fits the Fay–Herriot model, or the taxonomy model.
     method : str, optional
-        "REML", "ML", "FH", "PR" or "bayes"; by default REML for Fay–Herriot, bayes for the
-        taxonomy model.
+        In the engine's own words, in upper or lower case; by default REML, or "bayes" where the
+        engine has it only and for the native taxonomy model.
     variance : {"smoothed", "pooled", "gvf", "direct"}
         Sampling variances that go into the model.
     finite_population : bool
@@ -120,15 +119,26 @@ def candidate(
         ``f(sample, population) -> array (m,)`` in the order of ``population.domains``, or a Series
         labelled by domains; ``sample`` has a column ``weight``. Called on the whole sample, then
         once a fold on the re-weighted sample without it.
+    **engine_options
+        The engine's own options, by its own names (``MAXITER``, ``tol``, ``n_draws``, …), and
+        ``prior`` for a Bayesian taxonomy model.
 
     Raises
     ------
     InputError
-        Words that are not there, combinations that an engine does not have.
+        Words that are not there, combinations and options that an engine does not have.
     """
     if not isinstance(name, str) or not name.strip():
         raise InputError(
             "a candidate needs a name", code="bad_name", field="name", expected="text", got=name
+        )
+    if smoothing is None and engine_options:
+        raise InputError(
+            f"candidate {name!r} has no model that could have options",
+            code="unknown_option",
+            field=next(iter(engine_options)),
+            expected="smoothing= beside them",
+            got=listed(engine_options),
         )
     if function is not None:
         if not callable(function):
@@ -149,9 +159,7 @@ def candidate(
     if smoothing is None:
         return Candidate(name=name, direct=direct, unit_auxiliary=names, slope=slope, method=direct)
     choose("smoothing", smoothing, SMOOTHING)
-    choose("engine", engine, _ENGINES[smoothing])
-    word = method or ("bayes" if smoothing == "taxonomy" else "REML")
-    choose("method", word, _METHODS[smoothing, engine])
+    word = method_of(smoothing, engine, method)
     return Candidate(
         name=name,
         direct=direct,
@@ -163,6 +171,7 @@ def candidate(
         method=word,
         variance=variance,
         finite_population=bool(finite_population),
+        options=checked_options(smoothing, engine, word, engine_options),
     )
 
 
@@ -182,79 +191,6 @@ def _check_auxiliary(name: str, direct: str, names: tuple[str, ...]) -> None:
             expected=expected,
             got=listed(names) or "none",
         )
-
-
-def standard_candidates(
-    auxiliary: str | Sequence[str],
-    *,
-    taxonomy: bool = True,
-    engine: str = "sae",
-    prediction: str | None = None,
-) -> tuple[Candidate, ...]:
-    """The estimators that pybridge compares by default.
-
-    Parameters
-    ----------
-    auxiliary : str or list of str
-        Unit-level auxiliary variables; their domain means enter the area-level models.
-    taxonomy : bool
-        Whether there are levels above the domain, for TFH and PP-TS.
-    engine : {"sae", "native"}
-        Who fits the frequentist Fay–Herriot models.
-    prediction : str, optional
-        The auxiliary variable on the outcome's scale, for PPI; by default the only one, none
-        where there are several.
-
-    Returns
-    -------
-    tuple of Candidate
-        HT, Hájek, PPI, GREG; FH and FH-GREG by REML on ``engine``, R's numbers as they are; PP-S,
-        TFH and PP-TS, Bayesian and native, for finite domains.
-    """
-    names = name_list("auxiliary", auxiliary)
-    if not names:
-        raise InputError(
-            "the standard candidates need an auxiliary variable",
-            code="missing_argument",
-            field="auxiliary",
-            expected="at least one",
-            got="none",
-        )
-    formula = "~ " + " + ".join(_quoted(name) for name in names)
-    on_scale = prediction or (names[0] if len(names) == 1 else None)
-    found = [candidate("HT"), candidate("Hájek", direct="hajek")]
-    if on_scale:
-        found.append(candidate("PPI", direct="ppi", unit_auxiliary=on_scale))
-    found.append(candidate("GREG", direct="greg", unit_auxiliary=names))
-
-    def smoothed(
-        name: str, smoothing: str, direct: str, who: str, how: str, finite: bool = False
-    ) -> Candidate:
-        return candidate(
-            name,
-            direct=direct,
-            smoothing=smoothing,
-            unit_auxiliary=names if direct == "greg" else None,
-            area_formula=formula,
-            engine=who,
-            method=how,
-            finite_population=finite,
-        )
-
-    found.append(smoothed("FH", "fay_herriot", "ht", engine, "REML"))
-    found.append(smoothed("FH-GREG", "fay_herriot", "greg", engine, "REML"))
-    found.append(smoothed("PP-S", "fay_herriot", "greg", "native", "bayes", True))
-    if taxonomy:
-        found.append(smoothed("TFH", "taxonomy", "ht", "native", "bayes", True))
-        found.append(smoothed("PP-TS", "taxonomy", "greg", "native", "bayes", True))
-    return tuple(found)
-
-
-def _quoted(name: str) -> str:
-    """A column's name as a patsy term, whatever characters it holds."""
-    # Python reads identifiers in their normal form, and patsy calls its own column Intercept.
-    plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
-    return name if plain and not iskeyword(name) and name != "Intercept" else f"Q({name!r})"
 
 
 def checked_candidates(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -290,3 +226,15 @@ def checked_candidates(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]
             got=listed(names),
         )
     return given
+
+
+def auxiliary_formula(names: Sequence[str]) -> str:
+    """The right-hand side of an area-level model with these columns."""
+    return "~ " + " + ".join(_quoted(name) for name in names)
+
+
+def _quoted(name: str) -> str:
+    """A column's name as a patsy term, whatever characters it holds."""
+    # Python reads identifiers in their normal form, and patsy calls its own column Intercept.
+    plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
+    return name if plain and not iskeyword(name) and name != "Intercept" else f"Q({name!r})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -39,8 +39,8 @@ class CandidateFit(Record):
     spread : numpy.ndarray or None
         Shape (m,), s²/N_i, how far the mean of the domain's units scatters by itself; None for
         direct estimates.
-    message : str
-        Why there is no fit, where there is none.
+    message, code : str
+        Why there is no fit, where there is none: in words, and one for programs.
     versions : mapping of str to str
         Of R and its package, where they fitted.
     conditions : tuple of str
@@ -60,6 +60,7 @@ class CandidateFit(Record):
     model_variance: float = float("nan")
     spread: np.ndarray | None = None
     message: str = ""
+    code: str = ""
     conditions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,12 +77,26 @@ class CandidateFit(Record):
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """The whole sample, the sample without each fold, and each fold, at domain level."""
+    """The whole sample, the sample without each fold, and each fold, at domain level.
+
+    Attributes
+    ----------
+    sample : DomainSample
+    rest, fold : DomainMoments
+        A replicate a fold of ``without``.
+    without : tuple of int
+        The folds that are left out, one after the other.
+    level : float
+    seed : int
+        For engines that draw.
+    """
 
     sample: DomainSample
     rest: DomainMoments
     fold: DomainMoments
+    without: tuple[int, ...]
     level: float
+    seed: int = 1
 
     @property
     def population(self) -> Population:
@@ -103,14 +118,35 @@ class Replicates:
         return np.where(moments.n > 0, self.linear(request, moments).estimate, np.nan)
 
 
-def replicates_of(sample: DomainSample, *, level: float = 0.95) -> Replicates:
-    """Moments of all replicates, from the cells of a sample that was split into folds."""
-    return Replicates(
-        sample,
-        domain_moments(sample.cells, "rest"),
-        domain_moments(sample.cells, "fold"),
-        level,
-    )
+def replicates_of(
+    sample: DomainSample,
+    *,
+    level: float = 0.95,
+    seed: int = 1,
+    without: tuple[int, ...] | None = None,
+) -> Replicates:
+    """Moments of all replicates, from the cells of a sample that was split into folds.
+
+    Parameters
+    ----------
+    sample : DomainSample
+    level : float
+    seed : int
+    without : tuple of int, optional
+        Only these folds are left out; every one by default.
+    """
+    rest, fold = domain_moments(sample.cells, "rest"), domain_moments(sample.cells, "fold")
+    if without is None:
+        return Replicates(sample, rest, fold, tuple(range(rest.n_replicates)), level, seed)
+    chosen = list(without)
+    return Replicates(sample, _only(rest, chosen), _only(fold, chosen), without, level, seed)
+
+
+def _only(moments: DomainMoments, rows: list[int]) -> DomainMoments:
+    """Some of the replicates."""
+    shared = ("shift", "fourth")
+    names = [item.name for item in fields(moments) if item.name not in shared]
+    return replace(moments, **{name: getattr(moments, name)[rows] for name in names})
 
 
 def direct_request(candidate: Candidate, population: Population) -> DirectRequest:
@@ -119,7 +155,9 @@ def direct_request(candidate: Candidate, population: Population) -> DirectReques
     return DirectRequest(candidate.direct, positions, candidate.slope)
 
 
-def failed_fit(candidate: Candidate, replicates: Replicates, message: str) -> CandidateFit:
+def failed_fit(
+    candidate: Candidate, replicates: Replicates, message: str, *, code: str = "fit_failed"
+) -> CandidateFit:
     """The place of a candidate that gave no estimates, with the reason."""
     m, k = replicates.population.n_domains, replicates.rest.n_replicates
     nothing = np.full(m, np.nan)
@@ -135,4 +173,5 @@ def failed_fit(candidate: Candidate, replicates: Replicates, message: str) -> Ca
         rest=np.full((k, m), np.nan),
         fit_status="failed",
         message=message,
+        code=code,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from pybridge._checks import listed
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import domain_statuses
@@ -20,30 +21,47 @@ class FunctionFailed(Exception):
     """A user's function raised, or returned what cannot be used."""
 
 
-def call_function(
+def function_whole(
+    candidate: Candidate, replicates: Replicates, design: SurveyDesign | None
+) -> CandidateFit:
+    """The function on the whole sample; ``rest`` still empty."""
+    if design is None:
+        raise FunctionFailed("a function needs the units of the sample")
+    blank = failed_fit(candidate, replicates, "")
+    return replace(
+        blank,
+        estimate=_one_call(
+            candidate,
+            design,
+            replicates.population,
+            design.weights,
+            None,
+            replicates.sample.whole.n[0] > 0,
+        ),
+        status=domain_statuses(replicates.sample),
+        fit_status="ok",
+        code="",
+    )
+
+
+def function_rest(
     candidate: Candidate,
     replicates: Replicates,
     design: SurveyDesign | None,
     folds: Folds | None,
-) -> CandidateFit:
+) -> np.ndarray:
+    """The function on the re-weighted sample without each fold, shape (K, m)."""
     if design is None or folds is None:
         raise FunctionFailed("a function needs the units of the sample")
-    whole = _one_call(candidate, design, replicates.population, design.weights, None)
     counts, unit_count = _fold_counts(design, folds)
-    rest = np.empty((folds.n_folds, len(whole)))
-    for k in range(folds.n_folds):
+    rest = np.empty((len(replicates.without), replicates.population.n_domains))
+    for place, k in enumerate(replicates.without):
         keep = folds.unit_fold != k
         factor = counts.sum(axis=1) / (counts.sum(axis=1) - counts[:, k])
         weights = design.weights * factor[unit_count]
-        rest[k] = _one_call(candidate, design, replicates.population, weights, keep)
-    blank = failed_fit(candidate, replicates, "")
-    return replace(
-        blank,
-        estimate=whole,
-        rest=rest,
-        status=domain_statuses(replicates.sample),
-        fit_status="ok",
-    )
+        labelled = replicates.rest.n[place] > 0
+        rest[place] = _one_call(candidate, design, replicates.population, weights, keep, labelled)
+    return rest
 
 
 def _fold_counts(design: SurveyDesign, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +80,9 @@ def _one_call(
     population: Population,
     weights: np.ndarray,
     keep: np.ndarray | None,
+    labelled: np.ndarray,
 ) -> np.ndarray:
+    """The answer (m,), finite in every domain with labels, NaN where there is none elsewhere."""
     # The function's own copy, whatever it does to it.
     rows = design.frame if keep is None else design.frame[keep]
     table = rows.assign(weight=weights if keep is None else weights[keep])
@@ -75,6 +95,12 @@ def _one_call(
         raise FunctionFailed(
             f"returned shape {answer.shape}, expected ({population.n_domains},), "
             "one number a domain in the order of population.domains"
+        )
+    missing = labelled & ~np.isfinite(answer)
+    if missing.any():
+        raise FunctionFailed(
+            f"returned no finite number in {int(missing.sum())} of {int(labelled.sum())} domains "
+            f"with labels: {listed(population.domains[missing])}"
         )
     return np.where(np.isfinite(answer), answer, np.nan)
 

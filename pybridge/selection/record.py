@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
+from pybridge._options import check_level
 from pybridge._record import Record
+from pybridge.selection.auxiliary import AuxiliaryRelations
+from pybridge.selection.pairs import may_be_best
 
 SCORE_NAMES = {
     "db_cv": "DB-CV",
@@ -19,6 +22,8 @@ SCORE_NAMES = {
     "sure": "SURE",
     "split": "split",
 }
+# Scores that are made with a direct estimator as reference.
+REFERRED = ("db_cv", "sure")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +60,16 @@ class Selection(Record):
     size_corrected : bool
     notes : tuple of str
         What was done that a reader should know (strata pooled for the folds, …).
+    level : float
+        Confidence level of the comparisons.
+    by_reference : mapping of str to mapping
+        Reference -> "db_cv" and "sure" -> mean and standard error, shape (C, 2).
+    pair_difference, pair_bound : numpy.ndarray
+        Shape (C, C): Dong and Li's comparison of every pair, see `pairwise`.
+    auxiliary : AuxiliaryRelations or None
+        How each set of auxiliary variables is related to the outcome.
+    default : str
+        The candidate that is named because no score could choose; "" where one could.
     """
 
     candidates: tuple[str, ...]
@@ -75,10 +90,18 @@ class Selection(Record):
     covariance: str
     size_corrected: bool
     notes: tuple[str, ...] = ()
+    level: float = 0.95
+    by_reference: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    pair_difference: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    pair_bound: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    auxiliary: AuxiliaryRelations | None = None
+    default: str = ""
 
     @property
     def selected(self) -> str:
-        """The candidate with the smallest score."""
+        """The candidate with the smallest score; the default where no score could choose."""
+        if self.default:
+            return self.default
         return self.candidates[int(np.nanargmin(self.scores[self.score]))]
 
     @property
@@ -89,9 +112,11 @@ class Selection(Record):
 
     @property
     def status(self) -> np.ndarray:
-        """Shape (C,), "ok", "negative_score" or "failed"."""
+        """Shape (C,), "ok", "negative_score", "not_scored" or "failed"."""
         score = np.asarray(self.scores[self.score])
-        return np.where(np.isnan(score), "failed", np.where(score < 0, "negative_score", "ok"))
+        failed = np.isin(np.asarray(self.candidates, dtype=object), list(self.failed))
+        nothing = np.where(failed, "failed", "not_scored")
+        return np.where(np.isnan(score), nothing, np.where(score < 0, "negative_score", "ok"))
 
     @property
     def per_domain(self) -> pd.DataFrame:
@@ -101,11 +126,56 @@ class Selection(Record):
         table.update({key: np.asarray(v).ravel() for key, v in self.domain_scores.items()})
         return pd.DataFrame(table)
 
-    def indistinguishable(self, z: float = 1.96) -> tuple[str, ...]:
-        """Candidates whose paired difference to the best is within z standard errors of 0."""
-        close = np.asarray(self.difference) <= z * np.asarray(self.difference_standard_error)
+    @property
+    def pairwise(self) -> pd.DataFrame:
+        """Dong and Li's comparison, one row a pair of candidates.
+
+        ``difference`` of the adjusted scores (candidate less other), ``bound`` at the record's
+        ``level``, and ``better``: the one with the smaller score where the difference lies beyond
+        the bound, else "undecided"; None where one of the two has no score.
+        """
+        first, second = np.triu_indices(len(self.pair_difference), 1)
+        gap = np.asarray(self.pair_difference)[first, second]
+        bound = np.asarray(self.pair_bound)[first, second]
+        names = np.array(self.candidates, dtype=object)
+        better = np.where(gap < 0, names[first], names[second]).astype(object)
+        better[np.abs(gap) <= bound] = "undecided"
+        better[~(np.isfinite(gap) & np.isfinite(bound))] = None
+        return pd.DataFrame(
+            {
+                "candidate": names[first],
+                "other": names[second],
+                "difference": gap,
+                "bound": bound,
+                "better": better,
+            }
+        )
+
+    @property
+    def references(self) -> pd.DataFrame:
+        """DB-CV and SURE of every candidate against every reference that was looked at."""
+        parts = []
+        for name, tables in self.by_reference.items():
+            part: dict[str, object] = {"reference": name, "candidate": self.candidates}
+            for key in REFERRED:
+                values = np.asarray(tables[key])
+                part[key], part[f"{key}_standard_error"] = values[:, 0], values[:, 1]
+            parts.append(pd.DataFrame(part))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def indistinguishable(self, level: float | None = None) -> tuple[str, ...]:
+        """Candidates that cannot be told from the best at a confidence level.
+
+        The set holds the truly best of the candidates with probability ``level`` (the record's by
+        default): every candidate is compared with all others at once, with the joint distribution
+        of their paired differences over domains.
+        """
+        inside = may_be_best(
+            np.asarray(self.domain_scores[self.score]),
+            level=check_level(self.level if level is None else level),
+        )
         return tuple(
-            name for name, near in zip(self.candidates, close) if near or name == self.selected
+            name for name, near in zip(self.candidates, inside) if near or name == self.selected
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -123,6 +193,7 @@ class Selection(Record):
             "reported_rmse": self.reported_rmse,
             "difference_to_best": self.difference,
             "difference_standard_error": self.difference_standard_error,
+            "may_be_best": np.isin(self.candidates, self.indistinguishable()),
             "n_domains_scored": self.n_domains_scored[self.score],
             "status": self.status,
         }
@@ -133,27 +204,21 @@ class Selection(Record):
 
     def summary(self) -> str:
         """The choice, why, and the table."""
-        i = self.candidates.index(self.selected)
-        lines = [
-            f"selected: {self.selected} by {SCORE_NAMES[self.score]} "
-            f"({self.n_folds} folds, reference {self.reference})"
-        ]
-        if np.isfinite(self.reported_rmse[i]):
-            lines.append(f"reported RMSE over domains: {self.reported_rmse[i]:.4g}")
-        else:
-            lines.append(
-                "its score is negative: the error is too small for these labels to measure"
-            )
-        ties = [name for name in self.indistinguishable() if name != self.selected]
-        if ties:
-            lines.append(f"not told apart from it at 95 %: {listed(ties, most=8)}")
-        shown = self.to_frame()[
-            ["candidate", "rank", "score", "score_standard_error", "reported_rmse", "status"]
-        ]
-        lines.append(shown.to_string(index=False))
-        for reason, domains in self.not_scored.items():
-            lines.append(f"not scored, {reason}: {len(domains)} domains ({listed(domains)})")
-        for name, reason in self.failed.items():
-            lines.append(f"{name} failed: {reason}")
-        lines += self.notes
-        return "\n".join(lines)
+        from pybridge.selection.words import selection_text
+
+        return selection_text(self)
+
+    def verdicts(self) -> str:
+        """Dong and Li's comparison in one line: how many pairs it decides."""
+        table = self.pairwise
+        table = table[table["better"].notna()]
+        undecided = int((table["better"] == "undecided").sum())
+        decided = table[table["better"] != "undecided"]
+        text = f"Dong–Li: {undecided} of {len(table)} pairs undecided"
+        if len(decided):
+            wins = [
+                f"{row.better} over {row.other if row.better == row.candidate else row.candidate}"
+                for row in decided.itertuples(index=False)
+            ]
+            text += f"; {listed(wins, most=6)}"
+        return text

@@ -50,10 +50,11 @@ class ReferenceEstimates:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The chosen reference, HT beside it, and what the choice was made from."""
+    """The chosen reference, HT beside it, all that were looked at, and their sums of variances."""
 
     chosen: ReferenceEstimates
     horvitz_thompson: ReferenceEstimates
+    looked_at: tuple[ReferenceEstimates, ...]
     variance_sums: Mapping[str, float]
 
 
@@ -68,7 +69,7 @@ def find_reference(
     options = _options(candidates, replicates)
     ht = _estimates("HT", options["HT"], replicates)
     if reference == "ht":
-        return Reference(ht, ht, {"HT": float(np.nansum(ht.variance))})
+        return Reference(ht, ht, (ht,), {"HT": float(np.nansum(ht.variance))})
     wanted = {
         name: request
         for name, request in options.items()
@@ -90,7 +91,7 @@ def find_reference(
     usable &= replicates.sample.whole.n[0] >= 2
     sums = {item.name: float(item.variance[usable].sum()) for item in found}
     best = min(found, key=lambda item: sums[item.name])
-    return Reference(best, ht, sums)
+    return Reference(best, ht, tuple(found), sums)
 
 
 def _options(candidates: Sequence[Candidate], replicates: Replicates) -> dict[str, DirectRequest]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,28 @@ from pybridge.design.folds import Folds, make_folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.inputs import DomainSample, domain_sample, need_design
 from pybridge.direct.linear import DirectRequest
-from pybridge.selection.averages import averaged
+from pybridge.errors import InputError
+from pybridge.selection.auxiliary import (
+    AuxiliaryRelations,
+    Sets,
+    auxiliary_relations,
+    read_sets,
+    sets_of,
+    with_sets,
+)
+from pybridge.selection.averages import Scored, averaged, mean_scores
 from pybridge.selection.candidates import Candidate, checked_candidates
 from pybridge.selection.fits import CandidateFit, replicates_of
 from pybridge.selection.options import SelectionOptions
 from pybridge.selection.record import Selection
-from pybridge.selection.reference import find_reference
-from pybridge.selection.refits import fit_candidates
-from pybridge.selection.scoring import score_candidates
-from pybridge.selection.splits import split_scores
+from pybridge.selection.reference import Reference, find_reference
+from pybridge.selection.refits import Resample, fit_resamples
+from pybridge.selection.scoring import Scores, score_candidates, split_score
+from pybridge.selection.splits import split_in_two, split_keys
 from pybridge.tables.population import Population
+
+# K up to this is used whatever the labels; above it a K that no domain can fill is a slip.
+USUAL_FOLDS = 5
 
 
 def select(
@@ -38,6 +51,7 @@ def select(
     size_corrected: bool = False,
     split: float = 0.5,
     repetitions: int = 1,
+    auxiliary_sets: Sets | None = None,
     folds: int | Any = 5,
     level: float = 0.95,
     seed: int = 1,
@@ -52,7 +66,7 @@ def select(
         From `candidate` or `standard_candidates`.
     score : {"db-cv", "naive", "adjusted", "sure", "split", "all"}
         The score that chooses; the others are in the table too (``split`` only when asked for, by
-        name or with "all", which chooses by DB-CV).
+        name or with "all", which chooses by DB-CV and has a 50/50 and an 80/20 split).
     reference : {"auto", "ht", "hajek", "ppi", "greg"}
         Direct estimator that DB-CV and SURE refer to; "auto" is the one with the smallest sum of
         variances. Naive CV and Dong–Li keep HT, as published.
@@ -65,10 +79,14 @@ def select(
         Part of the sample to fit on, for ``score="split"``.
     repetitions : int
         Repeated K-folds to average over.
+    auxiliary_sets : mapping of str to list of str, optional
+        Sets of auxiliary variables to compare: every candidate that uses auxiliary variables is
+        taken once with each set in their place, as "GREG [name]". The result's ``auxiliary`` holds
+        each one's slope, unit-level and domain-level correlation.
     folds : int or array of shape (n,)
         K, or the fold of every unit.
     level : float
-        Confidence level of the candidates' intervals.
+        Confidence level of the candidates' intervals and of the comparisons.
     seed : int
 
     Returns
@@ -78,8 +96,10 @@ def select(
     Raises
     ------
     InputError
-        Bad options, no domain that every candidate could be scored on, and all that the direct
-        estimators raise.
+        Bad options, more folds than any domain has labels (above 5), no domain that every
+        candidate could be scored on, and all that the direct estimators raise.
+    EngineUnavailable
+        A candidate's engine is not there.
 
     References
     ----------
@@ -95,15 +115,19 @@ def select(
         seed=seed,
     )
     check_level(level)
+    chosen, sets = checked_candidates(candidates), read_sets(auxiliary_sets)
+    if auxiliary_sets is not None:
+        chosen = checked_candidates(with_sets(chosen, sets))
     found = run_selection(
         design,
         population,
-        checked_candidates(candidates),
+        chosen,
         options,
         outcome=outcome,
         domain=domain,
         folds=folds,
         level=level,
+        sets=sets,
     )
     return found.selection
 
@@ -129,38 +153,118 @@ def run_selection(
     domain: str | None,
     folds: int | Any,
     level: float,
+    sets: Mapping[str, tuple[str, ...]] | None = None,
     announce: Callable[[str], None] | None = None,
+    may_default: bool = False,
 ) -> SelectionRun:
-    """Fit and score; the first repetition's fits are kept."""
+    """Fit all candidates on all splits, then score; the first repetition's fits are kept.
+
+    ``may_default`` names a candidate where no domain can be scored, instead of raising.
+    """
     need_design(design, population)
-    tables: list[dict[str, np.ndarray]] = []
-    first: SelectionRun | None = None
-    for repetition in range(options.repetitions):
-        seed = options.seed + repetition
-        split = make_folds(design, folds, seed=seed)
-        sample = domain_sample(design, population, outcome=outcome, domain=domain, folds=split)
-        replicates = replicates_of(sample, level=level)
-        fits = fit_candidates(candidates, replicates, design=design, folds=split, announce=announce)
-        chosen = find_reference(options.reference, candidates, replicates)
-        scores = score_candidates(fits, replicates, chosen, options)
-        if options.score in ("split", "all"):
-            scores["split"] = split_scores(
-                design,
-                population,
-                candidates,
-                share=options.split,
-                seed=seed,
-                outcome=outcome,
-                domain=domain,
-                level=level,
-            )
-        tables.append(scores)
-        if first is None:
-            selection = averaged(candidates, fits, scores, replicates, chosen, options, split)
-            first = SelectionRun(selection, fits, sample, split, chosen.chosen.request)
-    assert first is not None
-    if options.repetitions > 1:
-        mean = {key: np.mean([table[key] for table in tables], axis=0) for key in tables[0]}
-        selection = averaged(candidates, first.fits, mean, replicates, chosen, options, first.folds)
-        first = replace(first, selection=selection)
-    return first
+    splits = _splits(design, options, folds)
+    resamples: list[Resample] = []
+    for split in splits:
+        sample = domain_sample(
+            design, population, outcome=outcome, domain=domain, folds=split.folds
+        )
+        if not resamples:
+            _need_fillable_folds(split.folds, sample)
+        replicates = replicates_of(sample, level=level, seed=options.seed, without=split.without)
+        resamples.append(Resample(replicates, split.folds))
+    fits = fit_resamples(candidates, resamples, design=design, announce=announce)
+    reference, scores = _scores(candidates, splits, resamples, fits, options, level)
+    first = resamples[0].replicates
+    found = Scored(
+        candidates=candidates,
+        fits=fits[0],
+        scores=scores,
+        replicates=first,
+        reference=reference,
+        options=options,
+        folds=splits[0].folds,
+        level=level,
+        auxiliary=_relations(first.sample, sets or sets_of(candidates), reference),
+    )
+    selection = averaged(found, may_default=may_default)
+    return SelectionRun(selection, fits[0], first.sample, splits[0].folds, reference.chosen.request)
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """One split of the sample: into folds (score ""), or into two parts for a score."""
+
+    score: str
+    folds: Folds
+    without: tuple[int, ...] | None = None
+
+
+def _splits(design: SurveyDesign, options: SelectionOptions, folds: int | Any) -> list[_Split]:
+    """The folds of every repetition, then the hold-out splits of every repetition."""
+    given = not isinstance(folds, (int, np.integer))
+    if given and options.repetitions > 1:
+        raise InputError(
+            "a split that is given cannot be drawn again",
+            code="conflicting_arguments",
+            field="repetitions",
+            expected="repetitions=1, or the number of folds",
+            got=options.repetitions,
+        )
+    seeds = [options.seed + repetition for repetition in range(options.repetitions)]
+    found = [_Split("", make_folds(design, folds, seed=seed)) for seed in seeds]
+    for score, share in split_keys(options.score, options.split).items():
+        # Fitted on part 0, which is the sample without part 1.
+        found += [_Split(score, split_in_two(design, share, seed), (1,)) for seed in seeds]
+    return found
+
+
+def _need_fillable_folds(folds: Folds, sample: DomainSample) -> None:
+    most = int(sample.whole.n[0].max())
+    if folds.n_folds > max(most, USUAL_FOLDS):
+        raise InputError(
+            f"there are more folds ({folds.n_folds}) than labels in any domain ({most})",
+            code="too_many_folds",
+            field="folds",
+            expected=f"at most {max(most, USUAL_FOLDS)}",
+            got=folds.n_folds,
+            hint="No domain has a label in every fold; fewer folds lose nothing.",
+        )
+
+
+def _scores(
+    candidates: tuple[Candidate, ...],
+    splits: Sequence[_Split],
+    resamples: Sequence[Resample],
+    fits: Sequence[tuple[CandidateFit, ...]],
+    options: SelectionOptions,
+    level: float,
+) -> tuple[Reference, Scores]:
+    """All scores, averaged over the repetitions, and the first repetition's reference."""
+    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    references: list[Reference] = []
+    parts: list[Scores] = []
+    extra: dict[str, list[np.ndarray]] = {}
+    for split, each, own in zip(splits, resamples, fits):
+        if split.score:
+            extra.setdefault(split.score, []).append(split_score(own, each.replicates))
+            continue
+        references.append(find_reference(options.reference, candidates, each.replicates))
+        parts.append(score_candidates(own, each.replicates, references[-1], options, z=z))
+    with_splits = [
+        Scores(
+            {**part.tables, **{key: rows[k] for key, rows in extra.items()}},
+            part.by_reference,
+            part.pairs,
+        )
+        for k, part in enumerate(parts)
+    ]
+    return references[0], mean_scores(with_splits)
+
+
+def _relations(
+    sample: DomainSample, sets: Mapping[str, tuple[str, ...]], reference: Reference
+) -> AuxiliaryRelations | None:
+    base = reference.chosen
+    return auxiliary_relations(
+        sample, sets, direct=base.name, estimate=base.whole, variance=base.variance
+    )

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from pybridge.design.folds import Folds, make_folds
 from pybridge.design.survey_design import SurveyDesign
-from pybridge.direct.inputs import domain_sample
-from pybridge.direct.linear import DirectRequest
 from pybridge.errors import InputError
-from pybridge.selection.candidates import Candidate
-from pybridge.selection.fits import replicates_of
-from pybridge.selection.refits import fit_candidates
-from pybridge.tables.population import Population
+
+# The part to fit on; the other one, in per cent, is in the score's name.
+STANDARD_SHARES = (0.5, 0.8)
+
+
+def split_keys(score: str, share: float) -> dict[str, float]:
+    """The splits that a score asks for: column -> the part to fit on.
+
+    "split" is the one asked for; with "all" the standard ones stand beside it.
+    """
+    if score not in ("split", "all"):
+        return {}
+    found = {"split": share}
+    if score == "all":
+        found.update({f"split_{100 * part:g}": part for part in STANDARD_SHARES if part != share})
+    return found
 
 
 def split_labels(design: SurveyDesign, share: float, seed: int) -> np.ndarray:
@@ -30,20 +39,14 @@ def split_labels(design: SurveyDesign, share: float, seed: int) -> np.ndarray:
     return test[psu].astype(np.int8)
 
 
-def split_scores(
-    design: SurveyDesign,
-    population: Population,
-    candidates: Sequence[Candidate],
-    *,
-    share: float,
-    seed: int,
-    outcome: str,
-    domain: str | None,
-    level: float,
-) -> np.ndarray:
-    """(M fitted on one part − HT on the other)², shape (C, m)."""
-    from pybridge.design.folds import make_folds
+def split_in_two(design: SurveyDesign, share: float, seed: int) -> Folds:
+    """Two folds: the part to fit on (0) and the hold-out (1).
 
+    Raises
+    ------
+    InputError
+        Where one of them would be empty.
+    """
     labels = split_labels(design, share, seed)
     if labels.min() == labels.max():
         raise InputError(
@@ -53,9 +56,4 @@ def split_scores(
             expected="strata of enough primary units for both parts",
             got=f"{share:g} of {int(design.n_psu.max())} primary units at most",
         )
-    folds = make_folds(design, labels)
-    sample = domain_sample(design, population, outcome=outcome, domain=domain, folds=folds)
-    replicates = replicates_of(sample, level=level)
-    fits = fit_candidates(candidates, replicates, design=design, folds=folds)
-    held_out = replicates.direct(DirectRequest("ht"), replicates.fold)[1]
-    return np.stack([(fit.rest[1] - held_out) ** 2 for fit in fits])
+    return make_folds(design, labels)

@@ -28,6 +28,7 @@ from pybridge.engines._sae_likelihood import eblup_weights, proximity, spatial_l
 from pybridge.errors import InputError
 from pybridge.smoothing._area_fit import AreaFit, AreaProblem
 from pybridge.smoothing._area_model import prepare
+from pybridge.smoothing._batches import numbered_table
 from pybridge.smoothing._spec import FayHerriotSpec, refuse_options
 from pybridge.tables.area import AreaTable
 
@@ -128,7 +129,7 @@ def fit_many(
         level=check_level(level),
         options=complete_options(engine_options),
     )
-    tables = [_table_of(problem) for problem in problems]
+    tables = [numbered_table(problem) for problem in problems]
     asked: list[Any] = []
     for k, table in enumerate(tables):
         try:
@@ -144,26 +145,6 @@ def fit_many(
         for k, found in zip(good, emdi.fit_many([asked[k] for k in good], workers=workers)):
             asked[k] = area_fit(found, tables[k])
     return asked
-
-
-def _table_of(problem: AreaProblem) -> AreaTable:
-    """Arrays as a table of numbered domains."""
-    z, d, x = (
-        np.asarray(array, dtype=np.float64)
-        for array in (problem.estimate, problem.variance, problem.covariates)
-    )
-    names = tuple(f"x{j + 1}" for j in range(x.shape[1]))
-    return AreaTable(
-        formula="estimate ~ 0 + " + " + ".join(names),
-        outcome="estimate",
-        variance_name="variance",
-        domain_name="domain",
-        domains=np.arange(len(z)).astype(object),
-        estimate=z,
-        variance=d,
-        covariates=x,
-        covariate_names=names,
-    )
 
 
 def request_of(table: AreaTable, spec: FayHerriotSpec) -> FhRequest:

@@ -8,20 +8,24 @@ guarded mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pybridge._checks import listed
-from pybridge._options import real_number
+from pybridge._options import check_level, real_number
 from pybridge.errors import InputError
-from pybridge.smoothing._area_fit import AreaFit
+from pybridge.smoothing._area_fit import AreaFit, AreaProblem
 from pybridge.smoothing._area_model import area_model_at
+from pybridge.smoothing._batches import in_one_call
 from pybridge.smoothing._bayes import fit_area_model_bayes
 from pybridge.smoothing._bayes_input import need_enough
 from pybridge.smoothing._spec import FayHerriotSpec, refuse_options
 from pybridge.tables.area import AreaTable
+
+if TYPE_CHECKING:
+    from pybridge.r import Reply
 
 # Difference to the exact posterior, in posterior standard deviations, beyond which it is named.
 _APART = 1e-2
@@ -59,6 +63,40 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
     """
     from pybridge.r import call
 
+    reply = call(
+        "hbsae_fay_herriot",
+        _inputs(table, spec),
+        packages=("hbsae",),
+        time_limit=spec.options["time_limit"],
+    )
+    reply.warn("hbsae", stacklevel=3)
+    return _read(table, spec, reply)
+
+
+def fit_many(
+    problems: Sequence[AreaProblem], *, level: float = 0.95, **engine_options: Any
+) -> list[Any]:
+    """Fit several problems in one round trip to R, for refits in cross-validation.
+
+    An AreaFit for each problem, or the error of one that cannot be fitted; R's warnings stay in
+    ``conditions``.
+    """
+    from pybridge.r import call_many
+
+    options = complete_options(engine_options)
+    spec = FayHerriotSpec(engine="hbsae", method="bayes", level=check_level(level), options=options)
+    return in_one_call(
+        problems,
+        inputs=lambda table: _inputs(table, spec),
+        call=lambda items: call_many(
+            "hbsae_fay_herriot", items, packages=("hbsae",), time_limit=options["time_limit"]
+        ),
+        read=lambda table, reply: _read(table, spec, reply),
+    )
+
+
+def _inputs(table: AreaTable, spec: FayHerriotSpec) -> dict[str, Any]:
+    """The named list that the shim takes, checked."""
     seen = table.sampled
     need_enough(int(seen.sum()), table.covariates.shape[1])
     census = seen & (table.variance == 0.0)
@@ -71,19 +109,16 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
             got=f"0 in domains {listed(table.domains[census])}",
             hint="engine='native' takes them.",
         )
-    reply = call(
-        "hbsae_fay_herriot",
-        {
-            "estimate": table.estimate[seen],
-            "variance": table.variance[seen],
-            "place": np.flatnonzero(seen) + 1.0,
-            "covariates": table.covariates,
-            "tolerance": spec.options["rel.int.tol"],
-        },
-        packages=("hbsae",),
-        time_limit=spec.options["time_limit"],
-    )
-    reply.warn("hbsae", stacklevel=3)
+    return {
+        "estimate": table.estimate[seen],
+        "variance": table.variance[seen],
+        "place": np.flatnonzero(seen) + 1.0,
+        "covariates": table.covariates,
+        "tolerance": spec.options["rel.int.tol"],
+    }
+
+
+def _read(table: AreaTable, spec: FayHerriotSpec, reply: Reply) -> AreaFit:
     said = tuple(f"R warning: {text.strip()}" for text in reply.warnings)
     return _fit_record(table, spec, reply.value, said, dict(reply.versions))
 

@@ -9,20 +9,26 @@ rma.mv fell short.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pybridge._options import check_level
 from pybridge.errors import InputError
-from pybridge.smoothing._area_fit import standard_errors
+from pybridge.smoothing._area_fit import AreaProblem, standard_errors
+from pybridge.smoothing._batches import in_one_call, numbered_levels
+from pybridge.smoothing._bayes_input import need_enough
 from pybridge.smoothing._taxonomy_levels import TaxonomyLevels
 from pybridge.smoothing._taxonomy_record import LevelEffects, TaxonomyEstimate
 from pybridge.smoothing._taxonomy_reml import fit_taxonomy_likelihood, taxonomy_at
 from pybridge.smoothing._taxonomy_spec import TaxonomyAnswer, TaxonomySpec, arrays
 from pybridge.tables.area import AreaTable
+
+if TYPE_CHECKING:
+    from pybridge.r import Reply
 
 # What rma.mv's default stopping rule leaves is smaller; beyond this it stopped elsewhere.
 _SHORTFALL = 1e-4
@@ -56,26 +62,75 @@ def fit(area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec) -> Taxonomy
     """
     from pybridge.r import call
 
-    seen = area.sampled
-    control = {k: v for k, v in spec.options.items() if k not in ("sparse", "time_limit")}
     reply = call(
         "metafor_taxonomy",
-        {
-            "estimate": area.estimate[seen],
-            "variance": area.variance[seen],
-            "covariates": area.covariates[seen],
-            "levels": {
-                f"level{place + 1}": (codes[seen] + 1).astype(np.float64)
-                for place, codes in enumerate(levels.codes)
-            },
-            "method": spec.method,
-            "sparse": bool(spec.options["sparse"]),
-            "control": control,
-        },
+        _inputs(area, levels, spec),
         packages=("metafor",),
         time_limit=spec.options["time_limit"],
     )
     reply.warn("metafor", stacklevel=3)
+    return _read(area, levels, spec, reply)
+
+
+def fit_many(
+    problems: Sequence[AreaProblem],
+    *,
+    levels: Sequence[np.ndarray],
+    method: str = "REML",
+    level: float = 0.95,
+    **engine_options: Any,
+) -> list[Any]:
+    """Fit several problems on one taxonomy in one round trip to R.
+
+    Parameters
+    ----------
+    problems : sequence of AreaProblem
+    levels : R arrays (m,)
+        Codes of the groups, coarse to fine; the last one is the domain itself.
+    method, level
+        As in `taxonomy_model`.
+
+    Returns
+    -------
+    list
+        A TaxonomyAnswer for each problem, or the error of one that cannot be fitted.
+    """
+    from pybridge.r import call_many
+
+    options = complete_options(engine_options, method)
+    spec = TaxonomySpec(engine="metafor", method=method, level=check_level(level), options=options)
+    taxonomy = numbered_levels(levels)
+    return in_one_call(
+        problems,
+        inputs=lambda area: _inputs(area, taxonomy, spec),
+        call=lambda items: call_many(
+            "metafor_taxonomy", items, packages=("metafor",), time_limit=options["time_limit"]
+        ),
+        read=lambda area, reply: _read(area, taxonomy, spec, reply),
+    )
+
+
+def _inputs(area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec) -> dict[str, Any]:
+    """The named list that the shim takes."""
+    seen = area.sampled
+    need_enough(int(seen.sum()), area.covariates.shape[1])
+    return {
+        "estimate": area.estimate[seen],
+        "variance": area.variance[seen],
+        "covariates": area.covariates[seen],
+        "levels": {
+            f"level{place + 1}": (codes[seen] + 1).astype(np.float64)
+            for place, codes in enumerate(levels.codes)
+        },
+        "method": spec.method,
+        "sparse": bool(spec.options["sparse"]),
+        "control": {k: v for k, v in spec.options.items() if k not in ("sparse", "time_limit")},
+    }
+
+
+def _read(
+    area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec, reply: Reply
+) -> TaxonomyAnswer:
     said = tuple(f"R warning: {text.strip()}" for text in reply.warnings)
     return _answer(area, levels, spec, reply.value, said, dict(reply.versions))
 

@@ -7,20 +7,26 @@ variance, in which JAGS is given the data). The chains are summarised in R.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pybridge._checks import listed
-from pybridge._options import real_number, whole_number
+from pybridge._options import check_level, real_number, whole_number
 from pybridge.errors import InputError
+from pybridge.smoothing._area_fit import AreaProblem
+from pybridge.smoothing._batches import in_one_call, numbered_levels
+from pybridge.smoothing._bayes_input import need_enough
 from pybridge.smoothing._spec import refuse_options
 from pybridge.smoothing._taxonomy_levels import TaxonomyLevels
 from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
 from pybridge.smoothing._taxonomy_record import LevelEffects, TaxonomyPosterior
 from pybridge.smoothing._taxonomy_spec import TaxonomyAnswer, TaxonomySpec
 from pybridge.tables.area import AreaTable
+
+if TYPE_CHECKING:
+    from pybridge.r import Reply
 
 _DEFAULTS = {"n_chains": 4, "n_adapt": 1000, "n_burn": 2000, "n_draws": 5000, "thin": 1}
 _DIFFUSE = 1e-8
@@ -51,7 +57,70 @@ def fit(area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec) -> Taxonomy
     """
     from pybridge.r import call
 
+    prior, unit = _prior_and_unit(area, levels, spec)
+    reply = call(
+        "rjags_taxonomy",
+        _inputs(area, levels, spec, prior, unit),
+        packages=("rjags", "coda"),
+        time_limit=spec.options["time_limit"],
+    )
+    reply.warn("rjags", stacklevel=3)
+    return _read(area, levels, spec, reply)
+
+
+def fit_many(
+    problems: Sequence[AreaProblem],
+    *,
+    levels: Sequence[np.ndarray],
+    level: float = 0.95,
+    seed: int = 1,
+    prior: TaxonomyPrior | None = None,
+    **engine_options: Any,
+) -> list[Any]:
+    """Sample several posteriors on one taxonomy in one round trip to R.
+
+    Parameters
+    ----------
+    problems : sequence of AreaProblem
+    levels : R arrays (m,)
+        Codes of the groups, coarse to fine; the last one is the domain itself.
+    level, seed, prior
+        As in `taxonomy_model`; the chains of every problem start from the same seed.
+
+    Returns
+    -------
+    list
+        A TaxonomyAnswer for each problem, or the error of one that cannot be fitted.
+    """
+    from pybridge.r import call_many
+
+    options = complete_options(engine_options, "bayes")
+    spec = TaxonomySpec(
+        engine="rjags",
+        method="bayes",
+        level=check_level(level),
+        seed=seed,
+        prior=prior,
+        options=options,
+    )
+    taxonomy = numbered_levels(levels)
+    packages = ("rjags", "coda")
+    return in_one_call(
+        problems,
+        inputs=lambda area: _inputs(area, taxonomy, spec, *_prior_and_unit(area, taxonomy, spec)),
+        call=lambda items: call_many(
+            "rjags_taxonomy", items, packages=packages, time_limit=options["time_limit"]
+        ),
+        read=lambda area, reply: _read(area, taxonomy, spec, reply),
+    )
+
+
+def _prior_and_unit(
+    area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec
+) -> tuple[TaxonomyPrior, float]:
+    """The prior, and the unit in which JAGS gets the data; refused where it cannot take them."""
     seen = area.sampled
+    need_enough(int(seen.sum()), area.covariates.shape[1])
     census = seen & (area.variance == 0.0)
     if census.any():
         raise InputError(
@@ -66,16 +135,13 @@ def fit(area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec) -> Taxonomy
     prior = spec.prior or TaxonomyPrior.default(
         area.variance[seen], residual=residual, depth=len(levels.names)
     )
-    unit = float(np.sqrt(np.median(area.variance[seen])))
-    inputs = _inputs(area, levels, spec, prior, unit)
-    reply = call(
-        "rjags_taxonomy",
-        inputs,
-        packages=("rjags", "coda"),
-        time_limit=spec.options["time_limit"],
-    )
-    reply.warn("rjags", stacklevel=3)
-    numbers = _numbers(area, levels, prior, unit, reply.value)
+    return prior, float(np.sqrt(np.median(area.variance[seen])))
+
+
+def _read(
+    area: AreaTable, levels: TaxonomyLevels, spec: TaxonomySpec, reply: Reply
+) -> TaxonomyAnswer:
+    numbers = _numbers(area, levels, *_prior_and_unit(area, levels, spec), reply.value)
     said = tuple(f"R warning: {text.strip()}" for text in reply.warnings)
     return TaxonomyAnswer(
         numbers=numbers,

@@ -178,7 +178,7 @@ def test_by_the_function(bad: Bad, monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("an engine ran")
 
     monkeypatch.setattr("pybridge.selection.refits.fit_native", no_fit)
-    monkeypatch.setattr("pybridge.selection.refits.fit_sae", no_fit)
+    monkeypatch.setattr("pybridge.selection.refits.fit_in_r", no_fit)
     totals = None if bad.totals is None else bad.totals(the_totals())
     with pytest.raises(InputError) as caught:
         pb.evaluate(table_of(bad), population=totals, **words_of(bad))

@@ -328,9 +328,15 @@ def test_two_domains_and_one() -> None:
 def test_one_label_a_domain() -> None:
     table = units()
     first = ~table["county"].duplicated()
-    with pytest.raises(InputError) as caught:
-        direct(table.assign(y=table["f"].where(first)))
-    assert caught.value.code == "no_common_domain"
+    found = direct(table.assign(y=table["f"].where(first)))
+    chosen = found.selection
+    assert chosen.selected == chosen.default == "GREG" and set(chosen.status) == {"not_scored"}
+    assert np.isfinite(found.fit("GREG").estimate).all() and not chosen.failed
+    assert chosen.not_scored == {"one label": tuple(f"c{i}" for i in range(10))}
+    page = found.summary()
+    assert "Nothing could be chosen by cross-validation" in page and "10 with one label" in page
+    assert "GREG by default" in page and "Chosen" not in page
+    assert chosen.indistinguishable() == ("GREG",) and chosen.summary()
 
 
 def test_domains_known_whole() -> None:
@@ -347,12 +353,22 @@ def test_domains_known_whole() -> None:
 
 
 def test_clusters_that_are_the_domains() -> None:
-    # Each domain lies in one fold wholly: nothing can be scored, and the error says so.
+    # Each domain lies in one fold wholly: nothing can be scored, and the result says so.
     table = units()
     some = table["county"].isin(["c1", "c3", "c4", "c6", "c7"])
     table = table.assign(y=table["f"].where(some))
+    found = direct(table, ids="county")
+    assert found.selection.default == "GREG"
+    assert found.selection.not_scored["all its labels in one fold"] == tuple(
+        f"c{i}" for i in (1, 3, 4, 6, 7)
+    )
     with pytest.raises(InputError) as caught:
-        direct(table, ids="county")
+        pb.select(
+            pb.survey_design(table[some].assign(w=2.0), weights="w", ids="county"),
+            pb.population(table, domain="county", auxiliary=["f"]),
+            [pb.candidate("HT")],
+            outcome="y",
+        )
     assert caught.value.code == "no_common_domain"
 
 

@@ -115,7 +115,7 @@ def _peak() -> int:
 
 def after_the_pass() -> None:
     """DB-CV with the 7 native candidates, K = 5, for samples of two sizes."""
-    from pybridge.selection.candidates import standard_candidates
+    from pybridge.selection.standard import standard_candidates
     from pybridge.selection.fits import replicates_of
     from pybridge.selection.refits import fit_candidates
     from pybridge.selection.reference import find_reference

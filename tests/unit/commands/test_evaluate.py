@@ -135,7 +135,8 @@ def test_as_json(units: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     answer = json.loads(out)
     assert err == "" and answer["selection"][0]["candidate"] == answer["selected"]
-    assert set(answer) == {"selected", "reference", "assumptions", "selection", "files"}
+    names = {"selected", "default", "reference", "assumptions", "selection", "files"}
+    assert set(answer) == names and answer["default"] is None
 
 
 @pytest.mark.parametrize("command", ["evaluate", "select"])

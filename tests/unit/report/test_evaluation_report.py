@@ -26,6 +26,9 @@ def evaluate(**words: Any) -> Any:
     names = words.pop("names", [f"c{i:03d}" for i in range(n_domains)])
     table = pd.DataFrame({"d": [names[i] for i in place], "f": f, "r": place % 2})
     table["y"] = np.where(rng.random(len(place)) < 0.25, y, np.nan)
+    table["g"] = 1.0 + rng.normal(size=len(place))
+    if words.pop("labels", None):
+        table["y"] = np.where(np.arange(len(place)) < n_domains, y, np.nan)
     usual = dict(outcome="y", domain="d", auxiliary=["f"], taxonomy=["r"], candidates="direct")
     return pb.evaluate(table, **{**usual, **words})
 
@@ -84,7 +87,9 @@ STATES: dict[str, dict[str, Any]] = {
     "all 0": dict(outcome=0.0),
     "no interval": dict(candidates=[pb.candidate("mine", function=lambda s, p: np.ones(8))]),
     "one failed": dict(candidates=[pb.candidate("HT"), pb.candidate("$m$", function=failing)]),
-    "every label a fold": dict(folds="labels"),
+    "as many folds as labels": dict(folds="labels"),
+    "nothing to choose by": dict(labels=1),
+    "sets of auxiliaries": dict(auxiliary_sets={"$a$": ["f"], "b <&>": ["f", "g"]}),
 }
 
 
@@ -92,7 +97,7 @@ STATES: dict[str, dict[str, Any]] = {
 def test_files_in_every_state(state: str, tmp_path: Path) -> None:
     words = dict(STATES[state])
     if words.get("folds") == "labels":
-        words["folds"] = int(evaluate().sample.whole.n.sum())
+        words["folds"] = int(evaluate().sample.whole.n.max())
     found = evaluate(**words)
     written = found.write(tmp_path / "out")
     assert set(written) == {

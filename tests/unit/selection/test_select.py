@@ -71,7 +71,15 @@ def test_standard_candidates() -> None:
         (dict(direct="greg", unit_auxiliary="f", slope=[1.0, 2.0]), "wrong_length"),
         (dict(direct="greg", unit_auxiliary="f", slope=None), "not_a_number"),
         (dict(smoothing="loess"), "unknown_option"),
-        (dict(smoothing="fay_herriot", engine="emdi"), "unknown_option"),
+        (dict(smoothing="fay_herriot", engine="SAS"), "unknown_option"),
+        (dict(smoothing="fay_herriot", engine="emdi", method="me"), "unknown_option"),
+        (dict(smoothing="fay_herriot", engine="emdi", transformation="log"), "unknown_option"),
+        (dict(smoothing="fay_herriot", engine="sae", TOL=1), "unknown_option"),
+        (dict(smoothing="fay_herriot", engine="sae", PRECISION=0), "bad_precision"),
+        (dict(smoothing="fay_herriot", prior=3), "bad_prior"),
+        (dict(smoothing="taxonomy", engine="metafor", method="bayes"), "unknown_option"),
+        (dict(smoothing="taxonomy", engine="rjags", n_draws=0), "bad_count"),
+        (dict(n_draws=5), "unknown_option"),
         (dict(smoothing="fay_herriot", method="MCMC"), "unknown_option"),
         (dict(smoothing="fay_herriot", engine="sae", method="bayes"), "unknown_option"),
         (dict(smoothing="taxonomy", engine="sae"), "unknown_option"),
@@ -230,8 +238,10 @@ FUNCTIONS = {
     "one number": (lambda s, p: 3.0, "shape ()"),
     "text": (lambda s, p: ["a"] * 10, "ValueError"),
     "nothing": (lambda s, p: None, "shape ()"),
-    "missing numbers": (lambda s, p: np.full(10, np.nan), "no domain"),
-    "infinite numbers": (lambda s, p: np.full(10, np.inf), "no domain"),
+    "missing numbers": (lambda s, p: np.full(10, np.nan), "no finite number in 10 of 10 domains"),
+    "infinite numbers": (lambda s, p: np.full(10, np.inf), "no finite number in 10 of 10 domains"),
+    "one number missing": (lambda s, p: np.r_[np.nan, np.ones(9)], "1 of 10 domains with labels: d0"),
+    "too many numbers": (lambda s, p: np.ones(11), "shape (11,), expected (10,)"),
     "writes to the population": (lambda s, p: p.size.fill(1.0), "read-only"),
 }
 
@@ -287,9 +297,9 @@ def test_a_series_is_put_into_the_order_of_the_domains() -> None:
 
 def test_a_model_that_fails_in_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     from pybridge.errors import FitError
-    from pybridge.selection import smoothed
+    from pybridge.selection import engines
 
-    original, calls = smoothed._one_native, []
+    original, calls = engines._native, []
 
     def sometimes(*arguments: Any, **words: Any) -> Any:
         calls.append(1)
@@ -297,7 +307,7 @@ def test_a_model_that_fails_in_one_fold(monkeypatch: pytest.MonkeyPatch) -> None
             raise FitError("did not converge", code="not_converged")
         return original(*arguments, **words)
 
-    monkeypatch.setattr(smoothed, "_one_native", sometimes)
+    monkeypatch.setattr(engines, "_native", sometimes)
     candidates = [pb.candidate("FH", smoothing="fay_herriot"), *DIRECT]
     found = pb.select(*setting(), candidates, outcome="y")
     assert found.failed == {"FH": "without fold 2: did not converge"}
@@ -355,17 +365,37 @@ def test_a_rare_category_that_a_fold_lacks() -> None:
     assert not np.allclose(run.fit("GREG").rest[1], run.fit("f alone").rest[1], rtol=1e-4)
 
 
-@pytest.mark.parametrize("n_folds", [2, 20, 150])
+@pytest.mark.parametrize("n_folds", [2, 5, 20])
 def test_few_and_many_folds(n_folds: int) -> None:
     found = pb.select(*setting(), DIRECT, outcome="y", folds=n_folds)
     assert found.n_folds == n_folds and found.n_domains_scored["db_cv"] == 10
 
 
-def test_every_label_its_own_fold() -> None:
+def test_more_folds_than_labels_in_any_domain() -> None:
     design, known = setting()
-    found = pb.select(design, known, DIRECT, outcome="y", folds=design.n_units)
-    assert found.n_domains_scored == {**found.n_domains_scored, "db_cv": 10, "naive": 0}
-    assert np.isnan(found.scores["naive"]).all()
+    most = int(design.frame["d"].value_counts().max())
+    assert pb.select(design, known, DIRECT, outcome="y", folds=most).n_folds == most
+    for folds in (most + 1, design.n_units, np.arange(design.n_units) % (most + 1)):
+        with pytest.raises(InputError) as caught:
+            pb.select(design, known, DIRECT, outcome="y", folds=folds)
+        error = caught.value
+        assert (error.code, error.field) == ("too_many_folds", "folds")
+        assert error.expected == f"at most {most}" and error.got == most + 1 or folds is not most
+
+
+def test_three_labels_a_domain_and_five_folds() -> None:
+    # The usual K is no slip: DB-CV needs no hold-out of a domain's own.
+    design, known = setting()
+    sample = design.frame.groupby("d").head(3).assign(w=20.0)
+    small = pb.survey_design(sample, weights="w")
+    found = pb.select(small, known, DIRECT, outcome="y")
+    assert found.n_domains_scored["db_cv"] > 5 and found.n_domains_scored["naive"] == 0
+    assert any("at most 3 labels in one" in note for note in found.notes)
+    for score in ("naive", "adjusted"):
+        with pytest.raises(InputError) as caught:
+            pb.select(small, known, DIRECT, outcome="y", score=score)
+        assert caught.value.code == "no_common_domain"
+        assert "a fold that holds none of its labels" in str(caught.value.got)
 
 
 def test_a_negative_score_is_said_and_not_hidden() -> None:
