@@ -16,8 +16,9 @@ from pybridge.design.cells import (
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 
-# Labelled units handled at once.
-BLOCK = 1 << 16
+# Labelled units handled at once: what fits a processor's cache, more where cells are many, since
+# every block adds to all of them.
+BLOCK, BLOCK_MOST = 1 << 14, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +175,9 @@ def _accumulate(cell: np.ndarray, n_cells: int, units: UnitArrays, shift: np.nda
     total = np.zeros((p, n_cells))
     gram = np.zeros((len(rows), n_cells))
     square = np.zeros((len(rows), n_cells))
-    for start in range(0, len(cell), BLOCK):
-        part = slice(start, start + BLOCK)
+    block = max(BLOCK, min(2 * n_cells, BLOCK_MOST))
+    for start in range(0, len(cell), block):
+        part = slice(start, start + block)
         code, w = cell[part], units.weight[part]
         u = [np.ones_like(w), *(x[part] - a for x, a in zip(units.columns, shift[1:]))]
         wu = [w, *(w * x for x in u[1:])]

@@ -125,7 +125,8 @@ def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
 
     DataFrame.take would make the whole index of the table, as large as a column of it.
     """
-    return pd.DataFrame({name: chunk[name].array.take(rows) for name in chunk.columns})
+    taken = {name: chunk[name].array.take(rows) for name in chunk.columns}
+    return pd.DataFrame(taken, copy=False)
 
 
 def _coded(chunk: pd.DataFrame, name: str | None, field: str) -> tuple[np.ndarray, np.ndarray]:
@@ -217,7 +218,10 @@ def assume_weights(units: Units, *, strata: str | None, ids: str | None) -> Assu
         f"({low:.4g}{'' if low == high else f' to {high:.4g}'}), "
         "with finite population correction"
     )
-    return AssumedDesign(labelled.assign(**columns), weight, fpc, words)
+    known = labelled.copy(deep=False)
+    for name, values in columns.items():
+        known[name] = values
+    return AssumedDesign(known, weight, fpc, words)
 
 
 def _unused(name: str, table: pd.DataFrame) -> str:
