@@ -10,9 +10,9 @@ def exact_answer(name: str, **arrays: Any) -> Any:
 
     Parameters
     ----------
-    name : {"area posterior", "taxonomy", "taxonomy at"}
+    name : {"area posterior", "taxonomy", "taxonomy at", "taxonomy prior"}
         The Bayesian area-level model by quadrature; the taxonomy model at its optimum, or at given
-        variances.
+        variances; its default prior.
     **arrays
         What the native function takes.
     """
@@ -21,6 +21,10 @@ def exact_answer(name: str, **arrays: Any) -> Any:
         from pybridge.smoothing._bayes import fit_area_model_bayes
 
         return fit_area_model_bayes(**arrays)
+    if name == "taxonomy prior":
+        from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
+
+        return TaxonomyPrior.default(**arrays)
     from pybridge.smoothing._taxonomy_reml import fit_taxonomy_likelihood, taxonomy_at
 
     if name == "taxonomy at":

@@ -198,9 +198,23 @@ def _code(tokens: Sequence[tuple[str, str]], names: Mapping[str, str]) -> str:
 
 
 def read_one_sided(
-    formula: str, table: pd.DataFrame, *, field: str = "formula", also: Sequence[str] = ()
+    formula: str,
+    table: pd.DataFrame,
+    *,
+    field: str = "formula",
+    names: Mapping[str, str] | None = None,
 ) -> RFormula:
-    """Read a formula without a left-hand side, ``"~ x + g"``; parameters as in `read_formula`."""
+    """Read a formula without a left-hand side, ``"~ x + g"``.
+
+    Parameters
+    ----------
+    formula, table
+        As in `read_formula`.
+    field : str
+        The argument, for messages.
+    names : mapping of str to str, optional
+        The names in R of all columns, where several formulas share a table.
+    """
     if not isinstance(formula, str) or not formula.strip().startswith("~"):
         raise InputError(
             f"{field} must be a formula without a left-hand side",
@@ -211,12 +225,12 @@ def read_one_sided(
         )
     tokens = _tokens(formula)
     columns = _columns(tokens, formula, table)
-    names = r_names(dict.fromkeys([*columns, *also]), table=table)
+    known = r_names(dict.fromkeys(columns), table=table) if names is None else dict(names)
     return RFormula(
         text=formula,
-        code=_code(tokens, names),
+        code=_code(tokens, known),
         outcome=None,
         columns=tuple(columns),
-        names=names,
+        names=known,
         offset=any(text == "offset" for kind, text in tokens if kind == "call"),
     )

@@ -167,7 +167,8 @@ def refuse_cost(asked: SaeRequest, *, rows: int, seconds: float, matrices: int, 
     if seconds <= max(allowed, 10.0) and size <= _MOST_BYTES:
         return
     raise InputError(
-        f"{asked.package}::{asked.function} would take about {_readable(seconds)} and {size / 1e9:.1g} GB",
+        f"{asked.package}::{asked.function} would take about {_readable(seconds)} and "
+        f"{size / 1e9:.1g} GB",
         code="too_large",
         field="data",
         expected=f"at most {_readable(allowed)} and {_MOST_BYTES / 1e9:.0f} GB",

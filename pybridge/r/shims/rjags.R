@@ -34,6 +34,11 @@ rjags_taxonomy_text <- function(levels) {
 #   diffuse             precision of the coefficients
 #   n_chains, n_adapt, n_burn, n_draws, thin, seed, tails
 rjags_taxonomy <- function(inputs) {
+  draws <- rjags_taxonomy_draws(inputs)
+  rjags_taxonomy_summary(draws, inputs$covariates, as.list(inputs$levels), inputs)
+}
+
+rjags_taxonomy_draws <- function(inputs) {
   X <- inputs$covariates
   levels <- as.list(inputs$levels)
   data <- list(
@@ -45,20 +50,26 @@ rjags_taxonomy <- function(inputs) {
     data[[level]] <- levels[[level]]
     data[[paste0("n_", level)]] <- max(levels[[level]])
   }
+  watched <- c("beta", "tau", "theta", if (length(levels)) paste0("v_", names(levels)))
+  rjags_draws(rjags_taxonomy_text(names(levels)), data, watched, inputs)
+}
+
+# Chains of a model given as text. Without a seed JAGS takes the clock's.
+rjags_draws <- function(model, data, watched, inputs) {
   inits <- lapply(seq_len(inputs$n_chains), function(chain) {
-    list(.RNG.name = "base::Mersenne-Twister", .RNG.seed = inputs$seed + chain)
+    own <- as.list(inputs$inits)
+    if (is.null(inputs$seed)) return(own)
+    c(own, list(.RNG.name = "base::Mersenne-Twister", .RNG.seed = inputs$seed + chain))
   })
-  text <- textConnection(rjags_taxonomy_text(names(levels)))
+  text <- textConnection(model)
   on.exit(close(text))
-  model <- rjags::jags.model(text, data, inits,
+  fit <- rjags::jags.model(text, data, inits,
     n.chains = inputs$n_chains, n.adapt = inputs$n_adapt, quiet = TRUE
   )
-  if (inputs$n_burn > 0) stats::update(model, inputs$n_burn, progress.bar = "none")
-  watched <- c("beta", "tau", "theta", if (length(levels)) paste0("v_", names(levels)))
-  draws <- rjags::coda.samples(model, watched, inputs$n_draws * inputs$thin,
+  if (inputs$n_burn > 0) stats::update(fit, inputs$n_burn, progress.bar = "none")
+  rjags::coda.samples(fit, watched, inputs$n_draws * inputs$thin,
     thin = inputs$thin, progress.bar = "none"
   )
-  rjags_taxonomy_summary(draws, X, levels, inputs)
 }
 
 rjags_taxonomy_summary <- function(draws, X, levels, inputs) {
@@ -103,3 +114,47 @@ rjags_taxonomy_summary <- function(draws, X, levels, inputs) {
     effective_size = as.vector(coda::effectiveSize(logged)), n_draws = nrow(all)
   )
 }
+
+# The chains themselves: of a model given as text (`model`, `data`, `variable_names`), or of the
+# taxonomy model, back in the units of the data and with the variances as sigma2.
+rjags_object <- function(inputs) {
+  if (!is.null(inputs$model)) {
+    return(rjags_draws(inputs$model, inputs$data, inputs$variable_names, inputs))
+  }
+  draws <- rjags_taxonomy_draws(inputs)
+  coda::as.mcmc.list(lapply(draws, function(chain) {
+    precision <- grepl("^tau", colnames(chain))
+    chain[, precision] <- inputs$unit^2 / chain[, precision]
+    chain[, !precision] <- chain[, !precision] * inputs$unit
+    colnames(chain) <- sub("^tau", "sigma2", colnames(chain))
+    chain
+  }))
+}
+
+# The same, summarised: a row a parameter.
+rjags_samples <- function(inputs) {
+  draws <- rjags_object(inputs)
+  shared_keep(draws, inputs$file, inputs$labels)
+  all <- as.matrix(draws)
+  bounds <- apply(all, 2, stats::quantile, probs = c(inputs$tails[1], 0.5, inputs$tails[2]))
+  size <- as.vector(coda::effectiveSize(draws))
+  spread <- apply(all, 2, stats::sd)
+  r_hat <- rep(NA_real_, ncol(all))
+  moving <- vapply(seq_len(ncol(all)), function(k) {
+    all(vapply(draws, function(chain) stats::var(chain[, k]) > 0, TRUE))
+  }, TRUE)
+  if (length(draws) > 1 && any(moving)) {
+    found <- coda::gelman.diag(draws[, moving, drop = FALSE], autoburnin = FALSE,
+      multivariate = FALSE)
+    r_hat[moving] <- found$psrf[, 1]
+  }
+  list(
+    parameter = coda::varnames(draws, allow.null = FALSE), mean = colMeans(all),
+    standard_deviation = spread, lower = bounds[1, ], median = bounds[2, ], upper = bounds[3, ],
+    r_hat = r_hat, effective_size = size, monte_carlo_error = spread / sqrt(size),
+    n_draws = nrow(all)
+  )
+}
+
+# The two sides of a formula, missing outcomes passed on.
+rjags_design <- function(inputs) shared_design(inputs)
