@@ -2,8 +2,8 @@
 #
 #   cd r_reference && Rscript taxonomy_rjags.R
 #
-# The model of the package's specification: a diffuse normal prior on the coefficients and
-# inverse-gamma(1, 0.1 median d) on every level's variance. Writes golden/taxonomy_<case>__rjags.csv
+# A diffuse normal prior on the coefficients and inverse-gamma(shape, 0.1 median d) on every level's
+# variance, shape 1 above the domain and 0.1 at it. Writes golden/taxonomy_<case>__rjags.csv
 # with columns setting, quantity, key, value; every posterior mean (quantity), standard deviation
 # (quantity_sd) and median (quantity_median) has its Monte Carlo standard error (..._error).
 
@@ -24,7 +24,7 @@ model_text <- function(levels) {
     collapse = ""
   )
   variances <- paste0(
-    "  tau_", levels, " ~ dgamma(shape, rate)\n  s_", levels, " <- 1 / tau_", levels, "\n",
+    "  tau_", levels, " ~ dgamma(shape_", levels, ", rate)\n  s_", levels, " <- 1 / tau_", levels, "\n",
     collapse = ""
   )
   paste0(
@@ -45,8 +45,9 @@ sampled <- function(case, seed) {
   X <- design_of(case)
   unit <- sqrt(median(case$variance[known]))
   data <- list(m = nrow(case), n = length(known), p = ncol(X), X = X, known = known,
-    z = case$estimate[known] / unit, d = case$variance[known] / unit^2, shape = 1, rate = 0.1,
+    z = case$estimate[known] / unit, d = case$variance[known] / unit^2, rate = 0.1,
     diffuse = 1e-8)
+  for (level in levels) data[[paste0("shape_", level)]] <- if (level == "domain") 0.1 else 1
   for (level in head(levels, -1)) {
     data[[level]] <- as.integer(factor(case[[level]]))
     data[[paste0("n_", level)]] <- max(data[[level]])

@@ -61,7 +61,7 @@ def fit_taxonomy_bayes(
     levels : R arrays (m,)
         Codes of the groups, coarse to fine; the last one is the domain itself.
     prior : TaxonomyPrior, optional
-        Default: inverse-gamma(1, 0.1 median d_i) at every level.
+        Default: inverse-gamma(1, 0.1 median d_i), at the domain inverse-gamma(0.1, 0.1 median d_i).
     level : float
         Mass of the intervals.
     quantiles : bool

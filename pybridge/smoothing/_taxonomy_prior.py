@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,13 @@ import numpy as np
 from pybridge._record import Record
 from pybridge.errors import InputError
 
-DEFAULT_SHAPE = 1.0
+DEFAULT_SHAPE, DEFAULT_LEAF_SHAPE = 1.0, 0.1
 DEFAULT_FACTOR = 0.1
+
+
+def default_shapes(depth: int) -> tuple[float, ...]:
+    """Inverse-gamma shapes of a taxonomy of R levels, coarse to fine: 1, and 0.1 at the domain."""
+    return (DEFAULT_SHAPE,) * (depth - 1) + (DEFAULT_LEAF_SHAPE,)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -28,11 +34,22 @@ class TaxonomyPrior(Record):
 
     Notes
     -----
-    Beside a flat prior, inverse-gamma(1, b) pulls a variance down. That is meant at the coarser
-    levels; at the leaf level it narrows the intervals where the domains are few and differ as
-    much as their sampling variances: over 34 domains in 5 groups with a leaf variance of the size
-    of d the 95 % intervals covered 0.90 to 0.91 (150 samples, error 0.006), with a leaf shape of
-    0.1 (``prior={"shape": [1, 0.1], "factor": 0.1}``) 0.93, at an RMSE 2 % lower to 1.5 % higher.
+    The default is inverse-gamma(1, b) for the levels above the domain and inverse-gamma(0.1, b) at
+    the domain, b = 0.1 median d. Shape 1 pulls a variance down, which is meant for a coarser level,
+    so that one without variation costs little. At the domain it would narrow the intervals where
+    the domains are few and differ as much as their sampling variances. Measured over 34 domains in
+    5 groups and 63 in 21 (220 samples each, median d = 1, leaf variances 0.25, 1 and 4, with and
+    without variation between the groups; Monte Carlo errors of coverage 0.002 to 0.005):
+
+    =====================================================  ==============  ============
+    shape at the domain                                    1               0.1
+    =====================================================  ==============  ============
+    coverage of 95 % intervals                             0.915 to 0.950  0.943 to 0.965
+    RMSE against no level, groups that do not vary         -1.8 to +2.4 %  -0.6 to +0.7 %
+    RMSE against no level, groups that do                  -15 to -3 %     -14 to -4 %
+    median variance of such a level over the domain's,     0.04 to 0.77    0.04 to 0.44
+    mean over samples
+    =====================================================  ==============  ============
     """
 
     shape: Any
@@ -59,7 +76,7 @@ class TaxonomyPrior(Record):
 
     @classmethod
     def default(cls, variance: np.ndarray, *, residual: np.ndarray, depth: int) -> TaxonomyPrior:
-        """inverse-gamma(1, 0.1 median d_i) at every level, so the prior scales with the data.
+        """inverse-gamma(1, 0.1 median d_i), at the domain (0.1, ...): it scales with the data.
 
         The median is over the sampling variances above 0; where there is none (all domains
         complete), over the squared residuals of a least-squares fit.
@@ -68,7 +85,7 @@ class TaxonomyPrior(Record):
         typical = float(np.median(positive)) if positive.size else float(np.mean(residual**2))
         words = "sampling variance" if positive.size else "squared residual"
         return cls(
-            shape=(DEFAULT_SHAPE,) * depth,
+            shape=default_shapes(depth),
             scale=(DEFAULT_FACTOR * typical,) * depth,
             origin=f"{DEFAULT_FACTOR:g} x the median {words}",
         )
@@ -93,16 +110,20 @@ class TaxonomyPrior(Record):
         scale = tuple(factor * item for item in self.scale)
         return TaxonomyPrior(shape=self.shape, scale=scale, origin=f"{self.origin}, x {factor:g}")
 
-    def summary(self) -> str:
-        """One line: the levels' priors, once where they are all the same."""
-        shape, scale = self.arrays(max(len(self.shape), len(self.scale)))
+    def summary(self, names: Sequence[str] = ()) -> str:
+        """One line: the levels' priors, by the levels' names where these are given."""
+        depth = len(names) or max(len(self.shape), len(self.scale))
+        shape, scale = self.arrays(depth)
         words = [f"inverse-gamma({a:g}, {b:.6g})" for a, b in zip(shape, scale)]
-        each = words[0] if len(set(words)) == 1 else "; ".join(words)
-        return f"{each} ({self.origin}), coefficients flat"
+        if len(set(words)) == 1:
+            words = words[:1]
+        elif names:
+            words = [f"{name} {word}" for name, word in zip(names, words)]
+        return f"{', '.join(words)} ({self.origin}), coefficients flat"
 
 
 def prior_from_factor(factor: float, variance: np.ndarray, *, shape: Any) -> TaxonomyPrior:
-    """The same inverse-gamma at every level, its scale a multiple of the median variance above 0.
+    """Inverse-gammas whose scale is a multiple of the median variance above 0.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.smoothing._bayes_input import need_enough
 from pybridge.smoothing._taxonomy_levels import taxonomy_levels
-from pybridge.smoothing._taxonomy_prior import DEFAULT_SHAPE, TaxonomyPrior, prior_from_factor
+from pybridge.smoothing._taxonomy_prior import TaxonomyPrior, default_shapes, prior_from_factor
 from pybridge.smoothing._taxonomy_spec import TaxonomySpec
 from pybridge.smoothing.taxonomy_fit import TaxonomyFit
 from pybridge.tables.area import AreaTable, area_table
@@ -68,7 +68,9 @@ def taxonomy_model(
         rjags: JAGS). ``REML``, ``ML``: EBLUP with its second-order MSE (native, metafor).
     prior : TaxonomyPrior or mapping, optional
         ``{"shape": 1, "scale": 0.05}`` (numbers, or one a level), or ``{"factor": 0.1}``: scale
-        as a multiple of the median sampling variance. Default: inverse-gamma(1, 0.1 median d).
+        as a multiple of the median sampling variance. Default: inverse-gamma(1, 0.1 median d), at
+        the domain inverse-gamma(0.1, 0.1 median d); the reasons are in `TaxonomyPrior`. Without
+        ``shape`` a mapping has those shapes.
     level : float
         Confidence level of the intervals.
     seed : int, optional
@@ -151,10 +153,11 @@ def _prior(
     if isinstance(given, Mapping):
         if set(given) == {"factor"} or set(given) == {"factor", "shape"}:
             factor = real_number("prior", given["factor"])
-            shape = given.get("shape", DEFAULT_SHAPE)
+            shape = given.get("shape", default_shapes(depth))
             given = prior_from_factor(factor, table.variance[table.sampled], shape=shape)
         elif "scale" in given and set(given) <= {"shape", "scale"}:
-            given = TaxonomyPrior(shape=given.get("shape", DEFAULT_SHAPE), scale=given["scale"])
+            shape = given.get("shape", default_shapes(depth))
+            given = TaxonomyPrior(shape=shape, scale=given["scale"])
     if not isinstance(given, TaxonomyPrior):
         raise InputError(
             "a prior is a TaxonomyPrior or a mapping",

@@ -219,7 +219,7 @@ class TaxonomyFit(Record, FitViews):
             f"variances by level ({kind}): {variances}",
         ]
         if self.prior is not None:
-            lines.append(f"prior of each variance: {self.prior.summary()}")
+            lines.append(f"prior of the variances: {self.prior.summary(self.levels.names)}")
             lines.append(self._accuracy())
         else:
             lines.append(

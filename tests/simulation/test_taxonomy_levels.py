@@ -17,13 +17,13 @@ REPETITIONS = 120
 def repeat(group_variance, leaf_variance=0.5, seed=11):
     """Squared errors and covered shares (repetitions, methods), and both levels' medians.
 
-    Methods: area model, taxonomy model, and that with a leaf prior that hardly pulls.
+    Methods: area model, taxonomy model, and that with shape 1 at the domain too.
     """
     rng = np.random.default_rng(seed)
     d = rng.uniform(0.2, 0.8, M)
     x = np.column_stack([np.ones(M), rng.normal(size=M)])
     levels = [GROUPS, np.arange(M)]
-    loose = prior_from_factor(0.1, d, shape=(1.0, 0.1))
+    stiff = prior_from_factor(0.1, d, shape=1.0)
     errors, covered, medians = [], [], []
     for _ in range(REPETITIONS):
         effect = rng.normal(size=5)[GROUPS] * np.sqrt(group_variance)
@@ -32,8 +32,8 @@ def repeat(group_variance, leaf_variance=0.5, seed=11):
         arrays = {"estimate": z, "variance": d, "covariates": x}
         area = fit_area_model_bayes(**arrays)
         tree = fit_taxonomy_bayes(**arrays, levels=levels)
-        free = fit_taxonomy_bayes(**arrays, levels=levels, prior=loose)
-        fits = (area, tree, free)
+        tight = fit_taxonomy_bayes(**arrays, levels=levels, prior=stiff)
+        fits = (area, tree, tight)
         errors.append([np.mean((fit.estimate - theta) ** 2) for fit in fits])
         covered.append([np.mean((f.lower <= theta) & (theta <= f.upper)) for f in fits])
         medians.append(tree.model_variances)
@@ -77,12 +77,10 @@ def test_groups_that_differ_are_worth_the_level(grouped):
 @pytest.mark.parametrize("which", ["flat", "grouped"])
 def test_intervals_cover(which, request):
     covered = request.getfixturevalue(which)[1]
-    area, tree, free = covered.mean(axis=0)
+    area, tree, tight = covered.mean(axis=0)
     slack = 3 * error_of(covered)
     assert abs(area - 0.95) < slack[0]
-    # inverse-gamma(1, b) holds the leaf variance down where it is as large as the sampling
-    # variances and the domains are few: measured 0.90 to 0.91 (150 repetitions). A leaf shape of
-    # 0.1 gives 0.93.
-    assert 0.88 < tree < 0.93
-    assert free > 0.93 - slack[2]
-    assert free > tree
+    assert 0.93 < tree + slack[1] and tree > 0.93 - slack[1]
+    # Shape 1 at the domain holds its variance down where it is as large as the sampling variances
+    # and the domains are few: measured 0.90 to 0.91 (150 repetitions).
+    assert tight < 0.93 < tree

