@@ -129,10 +129,21 @@ ismev_tail_curve <- function(seen, fit, inputs) {
     cut = lines[[2L]]$h - shift)
 }
 
+# A fit without covariates in the user's units: breaks of histograms depend on them.
+ismev_tail_back <- function(fit, unit) {
+  if (fit$trans) return(fit)
+  by <- c(unit, 1)
+  fit$mle <- fit$mle * by
+  fit$cov <- fit$cov * outer(by, by)
+  for (part in c("threshold", "data", "xdata")) fit[[part]] <- fit[[part]] * unit
+  fit
+}
+
 # ismev::gpd.diag: the points and curves of its plots.
 ismev_tail_gpd_diag <- function(inputs) {
   fit <- ismev_tail_fit(inputs)
   ismev_tail_kept(fit, inputs)
+  fit <- ismev_tail_back(fit, inputs$unit)
   seen <- ismev_tail_drawn("gpd.diag", list(fit))
   seen <- Filter(function(part) part$pen %in% c("plot", "lines", "points", "hist"), seen)
   if (fit$trans) {

@@ -1,0 +1,142 @@
+"""What the records of evd's, ismev's and evir's functions share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._record import Record, plain
+from pybridge.engines._tail_request import TailRequest
+from pybridge.provenance import Provenance, provenance
+from pybridge.r import Reply
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TailRecord(Record):
+    """What every record of a function of evd, ismev or evir holds.
+
+    Attributes
+    ----------
+    request : TailRequest
+        Function, R's own arguments, mode, level, time limit.
+    shim : str
+        The R function of pybridge that made the call.
+    inputs : mapping
+        What it was given.
+    value : mapping
+        What R's function returned, under R's own names, in the user's units.
+    status : str
+        ``converged``, ``not_converged``, ``weak_identification`` (fewer than 10 exceedances),
+        ``nonregular`` (shape of at most -1/2), ``infeasible`` (no maximum above shape -1),
+        ``degenerate`` (ties, or errors not to be trusted) or ``failed``.
+    engine_status : str
+        R's own word.
+    conditions : tuple of str
+        What R said, and what was found about its answer.
+    provenance : Provenance
+    """
+
+    request: TailRequest
+    shim: str
+    inputs: Mapping[str, Any]
+    value: Mapping[str, Any]
+    status: str
+    engine_status: str
+    conditions: tuple[str, ...]
+    provenance: Provenance
+
+    def r_script(self, path: str | os.PathLike[str] | None = None) -> str:
+        """A complete R script, data included, that gives the same numbers under plain Rscript.
+
+        It leaves R's answer, in the user's units, in ``result``.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        """
+        from pybridge.engines._tail_script import tail_script
+
+        text = tail_script(self.shim, self.request, self.inputs)
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        return text
+
+    def to_rds(self, path: str | os.PathLike[str], data: Any = None) -> Path:
+        """Save the object that R's function returns, for ``readRDS()``.
+
+        R is asked again with the same inputs. The object of a guarded call is that of scores
+        divided by ``unit``, a power of two, which is kept in its element (or attribute) ``unit``.
+
+        Parameters
+        ----------
+        path : path
+        data : None
+            The record holds what R needs; there is nothing to add.
+        """
+        from pybridge.engines._tail_request import ask
+
+        place = Path(path).expanduser().resolve()
+        ask(self.shim, {**self.inputs, "file": str(place)}, self.request)
+        return place
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the inputs as plain Python values, ready for ``json``."""
+        held = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        del held["inputs"]
+        return {**held, "table": plain(self.to_frame().to_dict("list"))}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TailTable(TailRecord):
+    """Values that R would draw, as a table.
+
+    Attributes
+    ----------
+    table : mapping of str to numpy.ndarray
+        The columns, all of one length.
+    """
+
+    table: Mapping[str, np.ndarray]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The values as a table."""
+        return pd.DataFrame({name: np.array(column) for name, column in self.table.items()})
+
+    def summary(self) -> str:
+        """The call, the table and what was said."""
+        lines = [self.request.summary(), self.to_frame().to_string(index=False, max_rows=20)]
+        return "\n".join([*lines, *self.conditions])
+
+
+def made_by(asked: TailRequest, reply: Reply) -> Provenance:
+    """Who computed, with which versions and options."""
+    return provenance(
+        asked.package,
+        asked.function,
+        options={**asked.arguments, "mode": asked.mode, "level": asked.level},
+        versions=reply.versions,
+    )
+
+
+def said(reply: Reply) -> tuple[str, ...]:
+    """R's own words, for the record; what evd and ismev print of their progress left out."""
+    from pybridge.engines._sae_request import said as words
+
+    noise = ('R printed: [1] "profiling', "R printed: If routine fails")
+    return tuple(line for line in words(reply) if not line.startswith(noise))
+
+
+def bands(estimate: np.ndarray, error: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of normal intervals, (k,) each."""
+    from statistics import NormalDist
+
+    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    return estimate - reach, estimate + reach
