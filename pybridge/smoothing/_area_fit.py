@@ -86,6 +86,8 @@ class AreaFit(Record):
     correlation : float or None
         ρ of domain effects correlated with their neighbours, v = ρWv + u, where they are; then
         σ² is the variance of u, and shrinkage the domain's own weight, the diagonal of G V⁻¹.
+    components : mapping of str to float
+        All variance parameters by name, where there are more than σ² and ρ.
     engine_fit : Record or None
         The engine's own record of the fit, where it has one, with its ``r_script``, ``to_rds`` and
         ``model_scale``.
@@ -113,6 +115,7 @@ class AreaFit(Record):
     conditions: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     correlation: float | None = None
+    components: Mapping[str, float] = field(default_factory=dict)
     engine_fit: Any = None
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from pybridge._checks import collinear_columns, listed
 from pybridge._options import check_level, choose
 from pybridge.errors import InputError
+from pybridge.smoothing._adjusted import ADJUSTED_METHODS, check_adjusted_counts
 from pybridge.smoothing._area_fit import AreaFit, fit_status
 from pybridge.smoothing._area_mse import eblup_mse, variance_and_bias
 from pybridge.smoothing._area_profile import Problem, State, log_likelihoods, solve_gls
@@ -66,9 +67,10 @@ def fit_area_model(
         observed in full; ignored where the estimate is NaN.
     covariates : numpy.ndarray
         Shape (m, p), the whole design matrix, with its column of ones where one is wanted.
-    method : {"REML", "ML", "FH", "PR"}
+    method : {"REML", "ML", "FH", "PR", "AMRL", "AMPL", "AMRL_YL", "AMPL_YL"}
         Estimator of σ²: restricted or ordinary maximum likelihood, the moment equation of Fay
-        and Herriot (1979), the moments of Prasad and Rao (1990).
+        and Herriot (1979), the moments of Prasad and Rao (1990), or a likelihood adjusted so that
+        σ² is not 0, by Li and Lahiri (2010) or Yoshimori and Lahiri (2014).
     level : float
         Confidence level of the normal intervals.
 
@@ -84,17 +86,12 @@ def fit_area_model(
         negative, missing beside an estimate, infinite or all 0, numbers that are not finite or
         whose squares are not.
     """
-    choose("method", method, NATIVE_METHODS)
+    choose("method", method, NATIVE_METHODS + ADJUSTED_METHODS)
     check_level(level)
     scaled = prepare(estimate=estimate, variance=variance, covariates=covariates)
-    problem = scaled.problem
-    if method == "PR":
-        moment = prasad_rao_variance(
-            estimate=problem.residual, variance=problem.variance, basis=problem.basis
-        )
-        optimum = Optimum(moment, 1, 1)
-    else:
-        optimum = find_model_variance(problem, method)
+    m, p = scaled.problem.basis.shape
+    check_adjusted_counts(n_sampled=m, n_coefficients=p, method=method)
+    optimum = optimum_of(scaled.problem, method)
     return predict(
         scaled,
         estimate=np.asarray(estimate, dtype=np.float64),
@@ -103,6 +100,16 @@ def fit_area_model(
         method=method,
         level=level,
     )
+
+
+def optimum_of(problem: Problem, method: str) -> Optimum:
+    """The model variance by any of the methods."""
+    if method == "PR":
+        moment = prasad_rao_variance(
+            estimate=problem.residual, variance=problem.variance, basis=problem.basis
+        )
+        return Optimum(moment, 1, 1)
+    return find_model_variance(problem, method)
 
 
 def area_model_at(

@@ -3,12 +3,15 @@
 References
 ----------
 Prasad and Rao (1990), JASA 85, 163; Datta and Lahiri (2000), Statistica Sinica 10, 613;
-Datta, Rao and Smith (2005), Biometrika 92, 183.
+Datta, Rao and Smith (2005), Biometrika 92, 183; Li and Lahiri (2010), J. Multivariate Analysis 101,
+882; Yoshimori and Lahiri (2014), J. Multivariate Analysis 124, 281.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from pybridge.smoothing._adjusted import base_of
 
 
 def variance_and_bias(
@@ -25,16 +28,19 @@ def variance_and_bias(
     model_variance : float
         σ².
     method : str
-        ``"REML"``, ``"ML"``, ``"FH"`` or ``"PR"``.
+        ``"REML"``, ``"ML"``, ``"FH"``, ``"PR"`` or an adjusted likelihood.
     """
     m = len(weight)
     w2 = weight * weight
     sum1, sum2 = float(weight.sum()), float(w2.sum())
-    if method == "REML":
-        return 2.0 / sum2, 0.0
-    if method == "ML":  # Datta and Lahiri, eq. 4.7
-        trace = float(np.dot(w2, np.einsum("ij,ij->i", half, half)))
-        return 2.0 / sum2, -trace / sum2
+    if base_of(method) in ("REML", "ML"):
+        bias = 0.0
+        if base_of(method) == "ML":  # Datta and Lahiri, eq. 4.7
+            bias = -float(np.dot(w2, np.einsum("ij,ij->i", half, half))) / sum2
+        if method in ("AMRL", "AMPL") and model_variance > 0:  # Li and Lahiri, theorem 1
+            bias += 2.0 / (model_variance * sum2)
+        # Yoshimori and Lahiri's factor adds less than 1/m.
+        return 2.0 / sum2, bias
     if method == "FH":  # Datta, Rao and Smith, eqs. 9 and 13
         return 2.0 * m / sum1**2, 2.0 * (m * sum2 - sum1**2) / sum1**3
     positive = weight[weight > 0]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybridge.smoothing._adjusted import BASE, adjustment, base_of, highest_variance
 from pybridge.smoothing._area_profile import Problem, log_likelihoods, score_and_slope, solve_gls
 
 _STEP = 0.35
@@ -35,17 +36,21 @@ class Optimum:
 
 
 def find_model_variance(problem: Problem, method: str) -> Optimum:
-    """The model variance by ML, REML or the Fay-Herriot moment equation.
+    """The model variance by a likelihood, adjusted or not, or the Fay-Herriot moment equation.
 
     Parameters
     ----------
     problem : Problem
         m domains, p coefficients, m > p.
     method : str
-        ``"ML"``, ``"REML"`` or ``"FH"``.
+        ``"ML"``, ``"REML"``, an adjusted method, or ``"FH"``.
     """
-    nodes = _grid(problem)
-    scores = _scores(problem, nodes, method)
+    base = base_of(method)
+    nodes = grid(problem, method)
+    scores = _scores(problem, nodes, base)
+    if method in BASE:
+        # One node at a time: an array of nodes by domains would be large.
+        scores = scores + [_adjusted(problem, node, method)[1] for node in nodes]
     rises = np.flatnonzero((scores[:-1] > 0) & (scores[1:] <= 0))
     maxima: list[float] = []
     iterations = 0
@@ -54,14 +59,18 @@ def find_model_variance(problem: Problem, method: str) -> Optimum:
         maxima.append(root)
         iterations += steps
     at_zero = scores[0] <= 0
-    if at_zero and not (maxima and method == "ML" and (problem.variance == 0).any()):
+    unbounded = method in BASE or (method == "ML" and (problem.variance == 0).any())
+    if at_zero and not (maxima and unbounded):
         # With d = 0 in no more domains than coefficients, ML grows without bound as A → 0:
         # an inner maximum, where there is one, is then the estimate.
         maxima.insert(0, 0.0)
     if len(maxima) == 1 or method == "FH":
         return Optimum(maxima[-1], iterations, len(maxima))
-    which = 1 if method == "REML" else 0
-    heights = [log_likelihoods(problem, solve_gls(problem, a), a)[which] for a in maxima]
+    which = 1 if base == "REML" else 0
+    heights = [
+        log_likelihoods(problem, solve_gls(problem, a), a)[which] + _adjusted(problem, a, method)[0]
+        for a in maxima
+    ]
     best = int(np.nanargmax(heights)) if not np.isnan(heights).all() else -1
     return Optimum(maxima[best], iterations, len(maxima))
 
@@ -85,7 +94,16 @@ def prasad_rao_variance(*, estimate: np.ndarray, variance: np.ndarray, basis: np
     return max(0.0, moment)
 
 
-def _grid(problem: Problem) -> np.ndarray:
+def _adjusted(problem: Problem, model_variance: float, method: str) -> tuple[float, float, float]:
+    """log h of an adjusted likelihood, its slope and curvature; zeros for the others."""
+    if method not in BASE:
+        return 0.0, 0.0, 0.0
+    at = np.array([model_variance])
+    value, slope, bend = adjustment(variance=problem.variance, model_variance=at, method=method)
+    return float(value[0]), float(slope[0]), float(bend[0])
+
+
+def grid(problem: Problem, method: str) -> np.ndarray:
     """Nodes from 0 (or a negligible value) to where the score is certainly negative.
 
     For any residual e: y'P²y ≤ Σe²/(A + d_min)² and tr P ≥ (m − p)/(A + d_max), which gives the
@@ -107,6 +125,11 @@ def _grid(problem: Problem) -> np.ndarray:
         first = low
     else:
         first, low = 0.0, 0.1 * float(positive.min())
+    if method in BASE:
+        known = highest_variance(
+            variance=d, mean_square=mean_square, n_coefficients=p, method=method
+        )
+        high = max(high, known)
     high = max(2.0 * high, 10.0 * low)
     steps = math.ceil(math.log(high / low) / _STEP)
     nodes = np.geomspace(low, high, steps + 1)
@@ -180,7 +203,10 @@ def _refine(problem: Problem, method: str, low: float, high: float) -> tuple[flo
     point = math.sqrt(low * high) if low > 0 else 0.5 * high
     last = math.inf
     for step in range(1, _MOST_STEPS + 1):
-        score, slope = score_and_slope(problem, point, method)
+        score, slope = score_and_slope(problem, point, base_of(method))
+        if method in BASE:
+            _, rise, bend = _adjusted(problem, point, method)
+            score, slope = score + rise, slope + bend
         if score > 0:
             low = point
         else:

@@ -41,6 +41,40 @@ def fay_herriot_script(spec: FayHerriotSpec, area: AreaTable) -> str:
     return "\n".join(parts)
 
 
+def finite_script(
+    spec: FayHerriotSpec, area: AreaTable, wide: AreaTable, spread: np.ndarray
+) -> str:
+    """The model's script, with variances d + s²/N, and the means of the finite domains from it."""
+    if spec.engine not in ("sae", "native"):
+        raise InputError(
+            "a script for finite domains is there for sae's fits, and for native ones like them",
+            code="not_available",
+            field="engine",
+            expected="sae | native",
+            got=spec.engine,
+        )
+    seen = area.sampled
+    text = fay_herriot_script(spec, wide)
+    return (
+        text.replace("print(result, digits = 10)\n", "")
+        + "\n# The means of the finite domains: z and the model's mean by their precisions.\n"
+        f"seen <- {_numbers(seen.astype(float))} == 1\n"
+        f"d <- {_numbers(np.where(seen, area.variance, 0.0))}\n"
+        f"spread <- {_numbers(spread)}\n" + _FINITE
+    )
+
+
+_FINITE = """\
+total <- ifelse(d + spread > 0, d + spread, 1)
+own <- ifelse(seen, ifelse(d == 0, 1, spread / total), 0)
+model <- ifelse(seen, ifelse(d == 0, 0, d / total), 1)
+z <- ifelse(seen, result$direct, 0)
+result$estimate <- own * z + model * result$estimate
+result$mse <- ifelse(seen, own * d + model^2 * result$mse, result$mse + spread)
+print(result, digits = 10)
+"""
+
+
 def spatial_script(spec: FayHerriotSpec, area: AreaTable, exact: Mapping[str, Any]) -> str:
     """The call of sae::mseSFH, with the options that it was made with."""
     from pybridge.smoothing._sae_spatial import call_of

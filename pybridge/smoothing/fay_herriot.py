@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+import secrets
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pybridge._options import MODES, check_level, choose, whole_number
+from pybridge._options import check_level, whole_number
 from pybridge._record import Record
-from pybridge.engines._emdi_legal import METHODS, legal_methods
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
+from pybridge.smoothing._adapters import (
+    ADAPTERS,
+    CORRELATED,
+    SPACE_TIME,
+    SPATIAL,
+    Adapter,
+    adapter_for,
+    own_case,
+)
+from pybridge.smoothing._finite_request import finite_spread, for_finite_domains, with_spread
 from pybridge.smoothing._spec import FayHerriotSpec, shown
 from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
 from pybridge.tables.area import AreaTable, area_table
 
+__all__ = ["ADAPTERS", "CORRELATED", "Adapter", "FayHerriotFit", "fay_herriot"]
 
-@dataclass(frozen=True)
-class Adapter:
-    """One way of computing: a module with ``complete_options(given)`` and ``fit(table, spec)``."""
-
-    engine: str
-    methods: tuple[str, ...]
-    module: str
-    modes: tuple[str, ...] = MODES
-
-
-# One line an adapter; an engine may have several, for different methods.
-ADAPTERS = (
-    Adapter("sae", ("REML", "ML", "FH"), "pybridge.smoothing._sae"),
-    Adapter("emdi", METHODS, "pybridge.smoothing._emdi"),
-    Adapter("hbsae", ("bayes",), "pybridge.smoothing._hbsae"),
-    Adapter("native", ("REML", "ML", "FH", "PR"), "pybridge.smoothing._native", ("guarded",)),
-    Adapter("native", ("bayes",), "pybridge.smoothing._native_bayes", ("guarded",)),
-)
-
-
-# The same for correlated domain effects: (correlation, adapter).
-CORRELATED = (
-    ("spatial", Adapter("sae", ("REML", "ML"), "pybridge.smoothing._sae_spatial")),
-    ("spatial", Adapter("emdi", legal_methods("spatial"), "pybridge.smoothing._emdi")),
-)
+_MOST_SEED = 2**31 - 1
 
 
 def fay_herriot(
@@ -56,6 +42,9 @@ def fay_herriot(
     method: str = "REML",
     correlation: str | None = None,
     proximity: Any = None,
+    time: str | None = None,
+    finite_population: str | bool | None = None,
+    element_variance: str | float | None = None,
     level: float = 0.95,
     seed: int | None = None,
     mode: str = "guarded",
@@ -84,25 +73,41 @@ def fay_herriot(
     method : str
         Estimator of σ²: ``"REML"``, ``"ML"``, ``"FH"`` (moments), natively also ``"PR"``, or
         ``"bayes"`` (flat priors; ``mse`` is then the posterior variance, and intervals are
-        quantiles); emdi: REML, ML, AMRL, AMPL, AMRL_YL, AMPL_YL, the robust ``"reblup"`` and
-        ``"reblupbc"``, and ``"me"`` (measurement error); upper or lower case.
-    correlation : {"spatial"}, optional
+        quantiles). emdi and native: ``"AMRL"``, ``"AMPL"`` (Li and Lahiri), ``"AMRL_YL"`` and
+        ``"AMPL_YL"`` (Yoshimori and Lahiri), which keep σ² from being 0; the robust ``"reblup"``
+        and ``"reblupbc"`` (Huber). emdi alone: ``"me"`` (measurement error). Upper or lower case.
+    correlation : {"spatial", "spatio-temporal"}, optional
         None: domain effects are independent. ``"spatial"``: v = ρWv + u, a SAR(1) over the domains
         (sae and emdi, REML or ML; emdi also robust); σ² is then the variance of u.
+        ``"spatio-temporal"``, which ``time`` implies: beside these, effects of domain and instant,
+        an AR(1) within each domain (sae, REML).
     proximity : pandas.DataFrame, optional
         W, in most cases with rows that add up to 1; index and columns hold the domains' labels, in
         any order. In raw mode any matrix, by position.
+    time : str, optional
+        Column of the instants: the table then has one row a domain and instant.
+    finite_population : str or True, optional
+        Column of the domains' sizes N (True: ``size``). The mean of a domain's own N units differs
+        from the model by a further variance s²/N; without it the intervals of domains of few
+        units are too narrow. Off by default: the numbers are then the engine's own.
+    element_variance : str or float, optional
+        s², the variance of the units within a domain, a column or one number. By default from the
+        sampling variances and ``n_labelled``, as of simple random samples within domains.
     level : float
         Confidence level of the intervals.
     seed : int, optional
-        For engines that draw random numbers (sae's B; emdi's, by default its own 123).
+        For engines that draw random numbers (sae's B; emdi's, by default its own 123; the native
+        bootstrap, by default a fresh one that the record keeps).
     mode : {"guarded", "raw"}
         ``"raw"``: R's function as it is. ``"guarded"``: the same call, the answer compared with
         the exact optimum, failures named, domains without an estimate predicted.
     **engine_options
         The R function's own arguments by its own names: for sae MAXITER, PRECISION, B; for emdi
         transformation, backtransformation, eff_smpsize, MSE, mse_type, B, interval, k,
-        mult_constant, Ci, tol, maxit; and ``time_limit`` in seconds.
+        mult_constant, Ci, tol, maxit; and ``time_limit`` in seconds. The native engine has
+        emdi's transformation (``"log"``, ``"arcsin"``), backtransformation (``"bc"`` by default,
+        ``"naive"``; for logarithms ``"bc_sm"``), eff_smpsize, mse_type (``"analytical"``,
+        ``"boot"``, ``"bootbc"``; robust ``"pseudo"``, ``"boot"``), B, k and mult_constant.
 
     Returns
     -------
@@ -121,39 +126,73 @@ def fay_herriot(
     ----------
     Fay and Herriot (1979), JASA 74, 269. Rao and Molina (2015), Small Area Estimation, ch. 6.
     """
-    adapter = _adapter(engine, method, mode, correlation)
+    correlation = _implied(correlation, time)
+    adapter = adapter_for(engine, method, mode, correlation)
     module = importlib.import_module(adapter.module)
     options = module.complete_options(engine_options)
     rows = area.to_frame() if isinstance(area, Record) else area
-    table = area_table(formula, rows, variance=variance, domain=domain)
+    table = area_table(formula, rows, variance=variance, domain=domain, time=time)
     labelled = domain is not None or "domain" in rows.columns
+    own = own_case(method, adapter.methods)
     if hasattr(module, "finish_options"):
-        own = _own_case(method, adapter.methods)
         options = module.finish_options(options, rows, table, own, correlation)
+    plain = correlation is None and options.get("transformation", "no") == "no"
+    spread = finite_spread(
+        finite_population, element_variance, rows, table, legal=plain and mode == "guarded"
+    )
     spec = FayHerriotSpec(
         engine=engine,
-        method=_own_case(method, adapter.methods),
+        method=own,
         mode=mode,
         level=check_level(level),
-        seed=None if seed is None else whole_number("seed", seed, least=0, most=2**31 - 1),
+        seed=_seed(seed, module, options),
         options=options,
         correlation=correlation,
         proximity=_proximity(proximity, correlation, table, mode, labelled=labelled),
     )
-    fit = module.fit(table, spec)
+    fit = module.fit(with_spread(table, spread), spec)
+    if spread is not None:
+        fit = for_finite_domains(fit, table, spread)
     made_by = provenance(
         engine,
         spec.method,
-        options={**_described(formula, spec), **shown(spec.options)},
+        options={**_described(formula, spec, spread), **shown(spec.options)},
         seed=spec.seed,
         versions=fit.versions,
     )
-    return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=made_by)
+    return FayHerriotFit(spec=spec, area=table, fit=fit, provenance=made_by, spread=spread)
 
 
-def _described(formula: str, spec: FayHerriotSpec) -> dict[str, Any]:
+def _implied(correlation: str | None, time: str | None) -> str | None:
+    """Instants ask for the model over time, and that for instants."""
+    if time is not None and correlation in (None, SPATIAL):
+        return SPACE_TIME
+    if time is None and correlation == SPACE_TIME:
+        raise InputError(
+            "a model over time needs the column of the instants",
+            code="missing_argument",
+            field="time",
+            expected=f"time= with correlation={SPACE_TIME!r}",
+            got=f"time={time!r}, correlation={correlation!r}",
+        )
+    return correlation
+
+
+def _seed(seed: int | None, module: Any, options: dict[str, Any]) -> int | None:
+    """The seed, a fresh one where numbers are drawn and none is given."""
+    if seed is not None:
+        return whole_number("seed", seed, least=0, most=_MOST_SEED)
+    drawn = hasattr(module, "needs_seed") and module.needs_seed(options)
+    return secrets.randbelow(_MOST_SEED) if drawn else None
+
+
+def _described(formula: str, spec: FayHerriotSpec, spread: np.ndarray | None) -> dict[str, Any]:
     words = {"formula": formula, "mode": spec.mode, "level": spec.level}
-    return words if spec.correlation is None else {**words, "correlation": spec.correlation}
+    if spec.correlation is not None:
+        words["correlation"] = spec.correlation
+    if spread is not None:
+        words["finite_population"] = True
+    return words
 
 
 def _proximity(
@@ -165,7 +204,7 @@ def _proximity(
             "a proximity matrix and correlated domain effects go together",
             code="missing_argument",
             field="proximity" if proximity is None else "correlation",
-            expected="correlation='spatial', proximity=W, or neither",
+            expected="correlation='spatial' or time=, with proximity=W, or neither",
             got=f"correlation={correlation!r}, proximity={type(proximity).__name__}",
         )
     if correlation is None:
@@ -180,53 +219,5 @@ def _proximity(
         )
     from pybridge.engines._sae_proximity import proximity_matrix
 
-    return proximity_matrix(proximity, table.domains, mode=mode, field="proximity")
-
-
-def _own_case(method: str, methods: tuple[str, ...]) -> str:
-    return next(own for own in methods if own.lower() == method.lower())
-
-
-def _adapter(engine: Any, method: Any, mode: Any, correlation: Any) -> Adapter:
-    """The adapter for a legal combination, or an InputError that lists what is legal."""
-    choose("engine", engine, dict.fromkeys(adapter.engine for adapter in ADAPTERS))
-    choose("mode", mode, MODES)
-    adapters: tuple[Adapter, ...] = ADAPTERS
-    if correlation is not None:
-        choose("correlation", correlation, dict.fromkeys(name for name, _ in CORRELATED))
-        adapters = tuple(adapter for name, adapter in CORRELATED if name == correlation)
-    own = [adapter for adapter in adapters if adapter.engine == engine]
-    if not own:
-        able = dict.fromkeys(adapter.engine for adapter in adapters)
-        raise InputError(
-            f"engine {engine!r} has no {correlation} correlation",
-            code="not_available",
-            field="correlation",
-            expected=f"engine={' | '.join(able)}",
-            got=engine,
-        )
-    for adapter in own:
-        if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods):
-            if mode not in adapter.modes:
-                raise InputError(
-                    f"engine {engine!r} has no mode {mode!r}: there is no R function to call as "
-                    "it is",
-                    code="unknown_option",
-                    field="mode",
-                    expected=" | ".join(adapter.modes),
-                    got=mode,
-                )
-            return adapter
-    others = dict.fromkeys(
-        adapter.engine
-        for adapter in adapters
-        if isinstance(method, str) and method.lower() in map(str.lower, adapter.methods)
-    )
-    raise InputError(
-        f"engine {engine!r} has no method {method!r}",
-        code="unknown_option",
-        field="method",
-        expected=" | ".join(word for adapter in own for word in adapter.methods),
-        got=method,
-        hint=f"Engines with it: {', '.join(others)}." if others else None,
-    )
+    labels = np.asarray(pd.unique(table.domains), dtype=object)
+    return proximity_matrix(proximity, labels, mode=mode, field="proximity")

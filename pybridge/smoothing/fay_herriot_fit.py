@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
-from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses
+from pybridge.smoothing._exports import FitExports
+from pybridge.smoothing._finite_request import with_spread
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.smoothing._views import FitViews
 from pybridge.tables.area import AreaTable
-
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
 
 _UNUSABLE = ("not_converged", "failed")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FayHerriotFit(Record, FitViews):
+class FayHerriotFit(Record, FitExports, FitViews):
     """A Fay-Herriot fit: what was asked, the checked table, and the numbers.
 
     Attributes
@@ -41,12 +37,20 @@ class FayHerriotFit(Record, FitViews):
         The numbers as arrays, shapes in its own docstring.
     provenance : Provenance
         Engine, versions, method, options, seed.
+    spread : numpy.ndarray or None
+        Shape (m,), s²/N of finite domains, where these were asked for.
     """
 
     spec: FayHerriotSpec
     area: AreaTable
     fit: AreaFit
     provenance: Provenance
+    spread: np.ndarray | None = None
+
+    @property
+    def engine_area(self) -> AreaTable:
+        """The table as the engine took it: with variances d + s²/N for finite domains."""
+        return with_spread(self.area, self.spread)
 
     @property
     def model_variance(self) -> float:
@@ -123,7 +127,8 @@ class FayHerriotFit(Record, FitViews):
 
     @property
     def _n_parameters(self) -> int:
-        return len(self.area.covariate_names) + (1 if self.fit.correlation is None else 2)
+        variances = len(self.fit.components) or (1 if self.fit.correlation is None else 2)
+        return len(self.area.covariate_names) + variances
 
     @property
     def coefficients(self) -> pd.DataFrame:
@@ -144,15 +149,17 @@ class FayHerriotFit(Record, FitViews):
     def to_frame(self) -> pd.DataFrame:
         """One row a domain, in the order of the area table.
 
-        Columns: domain, n_labelled (where the table has it), direct, direct_variance, cv (of the
-        smoothed estimate), level, estimate, mse, standard_error, lower, upper, shrinkage,
-        synthetic, status.
+        Columns: domain, time (in a model over time), n_labelled (where the table has it), direct,
+        direct_variance, cv (of the smoothed estimate), level, estimate, mse, standard_error,
+        lower, upper, shrinkage, synthetic, status.
         """
         fit = self.fit
         error = fit.standard_error
         size = np.abs(fit.estimate)
         cv = np.divide(error, size, out=np.full(len(size), np.nan), where=size > 0)
         table: dict[str, Any] = {"domain": self.area.domains}
+        if self.area.times is not None:
+            table["time"] = self.area.times
         if self.area.n_labelled is not None:
             table["n_labelled"] = self.area.n_labelled
         table.update(
@@ -185,6 +192,7 @@ class FayHerriotFit(Record, FitViews):
                 else ""
             )
             + f"log-likelihood {self.log_likelihood:.6g}",
+            *(f"{name} {value:.6g}" for name, value in self.fit.components.items()),
             self.coefficients.to_string(index=False, float_format=lambda x: f"{x:.5g}"),
         ]
         special = self.domain_status
@@ -212,76 +220,3 @@ class FayHerriotFit(Record, FitViews):
             "domains": plain(self.to_frame().to_dict("list")),
             "provenance": plain(self.provenance),
         }
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same fit by every engine that has its method, each beside the exact optimum.
-
-        Returns
-        -------
-        FitCrosscheck
-            Its ``sentence`` says whether they agree, where they part, which is nearer to the
-            optimum, and which engines could not be asked.
-
-        Raises
-        ------
-        InputError
-            For a fit of transformed estimates, which one engine only can do.
-        """
-        if self.spec.options.get("transformation", "no") != "no":
-            raise InputError(
-                "no other engine transforms estimates, so that there is nothing to compare with",
-                code="not_available",
-                field="transformation",
-                expected="transformation='no'",
-                got=self.spec.options["transformation"],
-                hint="fit.exact holds the exact optimum on the transformed scale.",
-            )
-        from pybridge.crosscheck.area import crosscheck_area
-
-        return crosscheck_area(self)
-
-    def r_script(self, path: str | PathLike[str] | None = None) -> str:
-        """A complete R script, data included, that gives the same numbers under plain Rscript.
-
-        Parameters
-        ----------
-        path : path, optional
-            Where to write it too.
-
-        Returns
-        -------
-        str
-            The script. For ``engine="native"`` it asks sae for the same optimum with a tight
-            PRECISION, equal to about nine digits; otherwise the numbers are the same to the bit.
-        """
-        from pybridge.smoothing._r_script import fay_herriot_script, spatial_script
-
-        if self.fit.engine_fit is not None:
-            text = self.fit.engine_fit.r_script()
-        elif self.spec.correlation is None:
-            text = fay_herriot_script(self.spec, self.area)
-        else:
-            text = spatial_script(self.spec, self.area, self.fit.exact)
-        if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        return text
-
-    def to_rds(self, path: str | PathLike[str]) -> Path:
-        """Save the object that R's sae or emdi returns, for ``readRDS()``.
-
-        Parameters
-        ----------
-        path : path
-
-        Returns
-        -------
-        Path
-            Where it is. sae's object, unless raw, has the domains of its rows in its attribute
-            ``rows``; on emdi's its own summary, plot, compare and estimators work.
-        """
-        if self.fit.engine_fit is not None:
-            return Path(self.fit.engine_fit.to_rds(path))
-        from pybridge.smoothing._back_to_r import save
-
-        return save(self, path)

@@ -41,6 +41,8 @@ class AreaTable(Record):
         p names.
     n_labelled : numpy.ndarray or None
         Shape (m,), labelled units of each domain, where the table has a column of that name.
+    times : numpy.ndarray or None
+        Shape (m,), object, the instants, where a domain has a row for each.
     """
 
     formula: str
@@ -53,6 +55,7 @@ class AreaTable(Record):
     covariates: np.ndarray
     covariate_names: tuple[str, ...]
     n_labelled: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     @property
     def sampled(self) -> np.ndarray:
@@ -85,6 +88,7 @@ def area_table(
     *,
     variance: str = "variance",
     domain: str | None = None,
+    time: str | None = None,
 ) -> AreaTable:
     """Check a table of domains against the formula of an area-level model.
 
@@ -100,6 +104,8 @@ def area_table(
     domain : str, optional
         Column of the domains' labels. Without it the column ``domain`` where there is one, else
         the number of the row, from 0.
+    time : str, optional
+        Column of the instants: one row a domain and instant.
 
     Raises
     ------
@@ -110,7 +116,7 @@ def area_table(
     """
     need_frame("area", table)
     parsed = parse_area_formula(formula, table)
-    domain_name, domains = _domains(table, domain)
+    domain_name, domains = _domains(table, domain, time)
     estimate = numeric_column(table, parsed.outcome, field="formula", missing=True)
     sampling = numeric_column(table, variance, field="variance", missing=True)
     sampled = ~np.isnan(estimate)
@@ -132,22 +138,27 @@ def area_table(
         covariates=covariates,
         covariate_names=names,
         n_labelled=labelled,
+        times=None if time is None else table[time].to_numpy(dtype=object),
     )
 
 
-def _domains(table: pd.DataFrame, domain: str | None) -> tuple[str, np.ndarray]:
+def _domains(table: pd.DataFrame, domain: str | None, time: str | None) -> tuple[str, np.ndarray]:
     if domain is None:
         if "domain" not in table.columns:
             return "domain", np.arange(len(table)).astype(object)
         domain = "domain"
     key = key_column(table, domain, field="domain")
-    twice = key[key.duplicated()].unique()
+    again = key.duplicated()
+    if time is not None:
+        instant = key_column(table, time, field="time")
+        again = pd.DataFrame({"domain": key, "time": instant}).duplicated()
+    twice = key[again].unique()
     if len(twice):
         raise InputError(
             f"the area table has domains more than once: {listed(twice)}",
             code="duplicate_domain",
             field="domain",
-            expected="one row a domain",
+            expected="one row a domain" + ("" if time is None else " and instant"),
             got=listed(twice),
             hint="Domains are independent in the model: a repeated row would count twice.",
         )

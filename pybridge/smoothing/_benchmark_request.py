@@ -1,0 +1,116 @@
+"""What a request to benchmark must have: weights, a total, and numbers to move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import listed
+from pybridge._options import choose, real_number
+from pybridge.errors import InputError
+from pybridge.tables.area import AreaTable
+
+DIRECT = "direct"
+
+
+def total_of(
+    total: Any, variance: Any, area: AreaTable, weight: np.ndarray
+) -> tuple[str, float, float]:
+    spare = real_number("total_variance", variance)
+    if spare < 0:
+        raise InputError(
+            "the variance of the total is negative",
+            code="negative_variance",
+            field="total_variance",
+            expected="0 for a known total, or the variance of an estimate",
+            got=variance,
+        )
+    if not isinstance(total, str):
+        return "known", real_number("total", total), spare
+    choose("total", total, (DIRECT,))
+    outside = ~area.sampled & (weight != 0)
+    if outside.any():
+        raise InputError(
+            "the direct estimates have no total: some domains have none",
+            code="out_of_sample",
+            field="total",
+            expected="a number, or a direct estimate in every domain with a weight",
+            got=f"missing in {listed(area.domains[outside])}",
+        )
+    known = np.where(weight != 0, area.estimate, 0.0)
+    return DIRECT, float(weight @ known), 0.0
+
+
+def weights_of(weights: Any, domains: np.ndarray) -> np.ndarray:
+    labels = [str(label) for label in domains]
+    if isinstance(weights, pd.Series) and not isinstance(weights.index, pd.RangeIndex):
+        weights = weights.to_dict()
+    if isinstance(weights, Mapping):
+        by_label = {str(label): value for label, value in weights.items()}
+        missing = [label for label in labels if label not in by_label]
+        extra = [label for label in by_label if label not in set(labels)]
+        if missing or extra:
+            raise _bad_weights(f"missing: {missing[:3]}, not in the fit: {extra[:3]}")
+        weights = [by_label[label] for label in labels]
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _bad_weights(type(weights).__name__) from None
+    if found.shape != (len(labels),):
+        raise _bad_weights(f"shape {found.shape}")
+    if not np.isfinite(found).all() or (found < 0).any() or found.sum() <= 0:
+        raise _bad_weights("values that are missing or negative, or nothing but zeros")
+    return found
+
+
+def _bad_weights(got: str) -> InputError:
+    return InputError(
+        "weights must say how much each domain counts in the total: sizes, or shares",
+        code="bad_weights",
+        field="weights",
+        expected="a non-negative number for every domain of the fit, by label or in its order",
+        got=got,
+    )
+
+
+def need_numbers(estimate: np.ndarray, mse: np.ndarray, domains: np.ndarray, method: str) -> None:
+    for what, values in (("estimate", estimate), ("mse", mse)):
+        bad = np.isnan(values) if what == "estimate" else ~(values >= 0)
+        if bad.any() and (what == "estimate" or method == "mse"):
+            raise InputError(
+                f"benchmarking needs the {what} of every domain",
+                code="missing_values",
+                field="method" if what == "mse" else "fit",
+                expected=f"a usable {what} in every domain",
+                got=f"none in {listed(domains[bad])}",
+                hint="method='difference' needs no MSE." if what == "mse" else None,
+            )
+
+
+def need_directions(way: np.ndarray, method: str) -> None:
+    if not np.isfinite(way).all():
+        raise InputError(
+            f"method {method!r} has nothing to move: the weighted sum of what it goes by is 0",
+            code="degenerate",
+            field="method",
+            expected="method='difference'",
+            got=method,
+        )
+
+
+def refuse_far(target: float, weight: np.ndarray, estimate: np.ndarray) -> None:
+    low, high = float(estimate.min()), float(estimate.max())
+    span = max(high - low, abs(high), abs(low)) if low == high else high - low
+    mean = target / float(weight.sum())
+    if not low - span <= mean <= high + span:
+        raise InputError(
+            "the total is far from every weighted sum of the estimates",
+            code="far_benchmark",
+            field="total",
+            expected=f"something like {float(weight @ estimate):.6g}",
+            got=target,
+            hint="Weights that are sizes go with a total, shares that add up to 1 with a mean.",
+        )
