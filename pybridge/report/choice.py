@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pybridge._checks import listed
-from pybridge.report.words import number, percent, plain_text, table_text
+from pybridge.report.words import counted, number, percent, plain_text, table_text
 from pybridge.selection.words import score_name
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def choice(evaluation: Evaluation) -> list[str]:
     i = selection.candidates.index(selection.selected)
     count, m = selection.n_domains_scored[selection.score], evaluation.population.n_domains
     lines = [
-        f"Chosen: {plain_text(selection.selected)}, the smallest estimated mean squared error of "
-        f"{len(selection.candidates)} candidates, over {count} of {m} domains",
+        f"Chosen: {plain_text(selection.selected)}, with the smallest estimated mean squared error "
+        f"of {counted(len(selection.candidates), 'candidate')}, over {count} of {m} domains",
         f"  ({_how(selection)}).",
     ]
     rmse = float(selection.reported_rmse[i])
@@ -82,8 +82,8 @@ def _narrow(evaluation: Evaluation) -> list[str]:
         return []
     better = [f.candidate.name for f in evaluation.fits if f.candidate.finite_population]
     text = (
-        f"  Its intervals are too narrow in {int(few.sum())} domains of few units, which scatter "
-        "about the model by themselves"
+        f"  Its intervals are too narrow in {counted(int(few.sum()), 'domain')} of few units, "
+        "which scatter about the model by themselves"
     )
     named = listed((plain_text(name) for name in better), most=4)
     return [text + (f"; those of {named} count that." if better else ".")]
@@ -135,7 +135,10 @@ def candidate_table(evaluation: Evaluation) -> list[str]:
 
 def _legend(evaluation: Evaluation, name: str) -> list[str]:
     width = f"mean width: of the {percent(evaluation.level)} intervals in the scored domains"
-    return [f"  RMSE: root of {name}, NaN (–) where it is negative; {width}."]
+    lines = [f"  RMSE: root of {name} (– where it is negative); {width}."]
+    if evaluation.selection.n_domains_scored["adjusted"]:
+        lines.append(f"  {evaluation.selection.verdicts()}.")
+    return lines
 
 
 def _mean(values: np.ndarray) -> float:

@@ -117,6 +117,51 @@ class Evaluation(Record):
 
         return evaluation_figure(self, axes)
 
+    def true_rmse(self, truth: Any) -> np.ndarray:
+        """True RMSE of every candidate over the domains that were scored, shape (C,).
+
+        Parameters
+        ----------
+        truth : array of shape (m,), or Series labelled by domains
+            The true domain means, in the order of ``population.domains``; NaN where not known.
+
+        Raises
+        ------
+        InputError
+            Another number of means than of domains, or labels that are not there.
+        """
+        means = self._in_order(truth)
+        scored = np.isfinite(self.selection.domain_scores[self.selection.score]).any(axis=0)
+        kept = np.isfinite(means) & (scored if scored.any() else True)
+        error = np.stack([(fit.estimate - means) ** 2 for fit in self.fits])[:, kept]
+        count = np.isfinite(error).sum(axis=1)
+        total = np.where(np.isfinite(error), error, 0.0).sum(axis=1)
+        return np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+    def _in_order(self, truth: Any) -> np.ndarray:
+        domains = self.population.domains
+        if isinstance(truth, pd.Series) and not isinstance(truth.index, pd.RangeIndex):
+            truth = truth.reindex(domains)
+        means = np.asarray(truth, dtype=np.float64)
+        if means.shape != domains.shape or not np.isfinite(means).any():
+            raise InputError(
+                "the truth needs a mean for every domain",
+                code="wrong_length",
+                field="truth",
+                expected=f"{len(domains)} numbers, or a Series labelled by domains",
+                got=f"shape {means.shape}, {int(np.isfinite(means).sum())} of them known",
+            )
+        return means
+
+    def plot_truth(self, truth: Any, axes: Any = None) -> Any:
+        """Reported error of every candidate beside its true one, where the truth is known.
+
+        ``truth`` is as in `true_rmse`. Returns the matplotlib Axes.
+        """
+        from pybridge.report.figures import reported_against_true_figure
+
+        return reported_against_true_figure(self.selection, self.true_rmse(truth), axes)
+
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the whole report as one HTML page, figure included."""
         from pybridge.report.page import evaluation_page

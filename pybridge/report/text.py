@@ -9,7 +9,7 @@ import numpy as np
 from pybridge._checks import listed
 from pybridge._version import __version__
 from pybridge.report.choice import candidate_table, choice
-from pybridge.report.words import number, percent, plain_text, table_text
+from pybridge.report.words import counted, number, percent, plain_text, table_text
 
 if TYPE_CHECKING:
     from pybridge.report.record import Evaluation
@@ -36,9 +36,11 @@ def evaluation_text(evaluation: Evaluation) -> str:
 def _headline(evaluation: Evaluation) -> list[str]:
     population = evaluation.population
     n = int(evaluation.sample.whole.n.sum())
+    outcome, domain = plain_text(evaluation.sample.outcome), plain_text(population.domain)
+    domains, labels = counted(population.n_domains, "domain"), counted(n, "label")
     lines = [
-        f"{evaluation.sample.outcome} by {population.domain}: {population.n_domains} domains, "
-        f"{n:,} labels of {population.n_units:,.0f} units (pybridge {__version__})",
+        f"{outcome} by {domain}: {domains}, {labels} of {population.n_units:,.0f} units "
+        f"(pybridge {__version__})",
     ]
     lines += [f"Assumed: {text}." for text in evaluation.assumptions]
     return lines
@@ -124,7 +126,7 @@ def _left_out(evaluation: Evaluation) -> list[str]:
     if count and not selection.default:
         lines.append(
             f"Not scored: {count} of {evaluation.population.n_domains} domains "
-            "(they have estimates, but took no part in the choice)"
+            "(they have estimates, but no part in the choice and in the reported RMSE)"
         )
         for reason, domains in selection.not_scored.items():
             lines.append(f"  {reason}: {plain_text(listed(domains, most=8))}")
@@ -137,7 +139,8 @@ def _left_out(evaluation: Evaluation) -> list[str]:
         here = statuses == word
         if here.any():
             names = evaluation.population.domains[here]
-            lines.append(f"{int(here.sum())} domains {text}: {plain_text(listed(names, most=8))}")
+            several = counted(int(here.sum()), "domain")
+            lines.append(f"{several} {text}: {plain_text(listed(names, most=8))}")
     return lines + _outside(evaluation) + _too_narrow(evaluation) + list(selection.notes)
 
 
@@ -152,19 +155,25 @@ def _outside(evaluation: Evaluation) -> list[str]:
     if not outside.any():
         return []
     names = plain_text(listed(evaluation.population.domains[outside], most=8))
-    return [f"{int(outside.sum())} domains with an estimate outside [0, 1], not clipped: {names}"]
+    count = counted(int(outside.sum()), "domain")
+    return [f"{count} with an estimate outside [0, 1], not clipped: {names}"]
 
 
 def _too_narrow(evaluation: Evaluation) -> list[str]:
     """What a reader must know before trusting the intervals of a plain area-level model."""
-    lines = []
-    for fit in evaluation.fits:
-        few = fit.too_narrow
-        if few.any():
-            names = evaluation.population.domains[few]
-            lines.append(
-                f"{fit.candidate.name}: intervals too narrow in {int(few.sum())} domains of few "
-                f"units, whose means scatter by more than the model's variance (s²/N > σ²): "
-                f"{plain_text(listed(names))}"
-            )
-    return lines
+    named = [
+        f"{plain_text(fit.candidate.name)} {int(fit.too_narrow.sum())}"
+        for fit in evaluation.fits
+        if fit.too_narrow.any()
+    ]
+    if not named:
+        return []
+    text = (
+        "Intervals too narrow where domains have few units, whose means scatter by more than the "
+        f"model's variance (s²/N > σ²), in so many domains: {listed(named, most=12)}"
+    )
+    few = evaluation.selected.too_narrow
+    if few.any():
+        own = plain_text(listed(evaluation.population.domains[few], most=8))
+        text += f"; of {plain_text(evaluation.selection.selected)}: {own}"
+    return [text]

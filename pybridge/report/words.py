@@ -12,6 +12,11 @@ def number(value: float, digits: int = 4) -> str:
     return "–" if not np.isfinite(value) else f"{value:.{digits}g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: "1 domain", "2 domains"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def percent(level: float) -> str:
     """A confidence level in per cent."""
     return f"{100 * level:g} %"

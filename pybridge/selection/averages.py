@@ -243,12 +243,12 @@ def _notes(found: Scored) -> tuple[str, ...]:
     folds, n = found.folds, found.replicates.sample.whole.n[0]
     if folds.pooled:
         notes.append(
-            f"strata that some of the {folds.n_folds} folds miss, pooled for naive CV's hold-outs: "
+            f"Strata that some of the {folds.n_folds} folds miss, pooled for naive CV's hold-outs: "
             + listed(folds.pooled, most=20)
         )
     if folds.n_folds > n.max():
         notes.append(
-            f"naive CV and Dong–Li have no hold-out in all {folds.n_folds} folds of any domain "
-            f"(at most {int(n.max())} labels in one), so they are not there"
+            f"No naive CV and no Dong–Li: no domain has a label in each of {folds.n_folds} folds "
+            f"(at most {int(n.max())} labels in one domain)"
         )
     return tuple(notes)
