@@ -102,7 +102,13 @@ def _bad(message: str, got: Any, *, code: str = "bad_formula", hint: str | None 
     )
 
 
-def read_formula(formula: str, table: pd.DataFrame, *, also: Sequence[str] = ()) -> RFormula:
+def read_formula(
+    formula: str,
+    table: pd.DataFrame,
+    *,
+    also: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> RFormula:
     """Read a formula against the table whose columns it names.
 
     Parameters
@@ -111,6 +117,8 @@ def read_formula(formula: str, table: pd.DataFrame, *, also: Sequence[str] = ())
     table : pandas.DataFrame
     also : sequence of str
         Columns that R gets beside those of the formula.
+    names : mapping of str to str, optional
+        The names in R of all columns, where several formulas share a table.
 
     Raises
     ------
@@ -123,13 +131,13 @@ def read_formula(formula: str, table: pd.DataFrame, *, also: Sequence[str] = ())
     columns = _columns(tokens, formula, table)
     if not any(text == "~" for _, text in tokens):
         raise _bad("the formula has no '~'", formula)
-    names = r_names(dict.fromkeys([*columns, *also]), table=table)
+    known = dict(names or r_names(dict.fromkeys([*columns, *also]), table=table))
     return RFormula(
         text=formula,
-        code=_code(tokens, names),
+        code=_code(tokens, known),
         outcome=_outcome(tokens, formula),
         columns=tuple(columns),
-        names=names,
+        names=known,
         offset=any(text == "offset" for kind, text in tokens if kind == "call"),
     )
 

@@ -47,7 +47,7 @@ class SaeUnitRecord(SaeRecord):
             )
         need_frame("data", data)
         need_columns(data, self.columns, field="data")
-        sent = unit_columns(data, self.columns, self.as_text)
+        sent = self._send(data)
         if digest(sent) != self.units:
             raise InputError(
                 "this is not the table of units that was used",
@@ -57,6 +57,10 @@ class SaeUnitRecord(SaeRecord):
                 got=f"{len(data)} rows that differ",
             )
         return {**self.inputs, "data": sent}
+
+    def _send(self, data: pd.DataFrame) -> dict[str, Any]:
+        """The columns of units as they cross."""
+        return unit_columns(data, self.columns, self.as_text)
 
 
 def unit_columns(

@@ -1,0 +1,181 @@
+"""A call of R's survey, and R's numbers in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pybridge._checks import listed
+from pybridge.engines import _sae_request as requests
+from pybridge.engines._r_formula import RFormula, read_formula, read_one_sided
+from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._sae_units import digest
+from pybridge.engines._survey_design import SvyDesign, design_request
+from pybridge.engines._survey_record import SurveyEstimates
+from pybridge.engines._survey_units import units_for_r
+from pybridge.errors import InputError
+from pybridge.provenance import provenance
+from pybridge.r import Reply
+
+_SHIM = "survey_estimate"
+
+
+def sent_units(design: SvyDesign, names: Mapping[str, str]) -> dict[str, Any]:
+    if not names:  # a design of no column at all: R needs the number of rows
+        return {".rows.": np.zeros(len(design.frame))}
+    return units_for_r(design.frame, names, guarded=design.mode == "guarded")
+
+
+def without_names(sent: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in sent.items() if name != "names"}
+
+
+def estimated(
+    design: SvyDesign,
+    call: Mapping[str, Any],
+    *,
+    level: float,
+    time_limit: float | None,
+) -> SurveyEstimates:
+    """Ask R, and put its numbers into the record."""
+    if not isinstance(design, SvyDesign):
+        raise InputError(
+            "design must come from pybridge.engines.survey.svydesign(...)",
+            code="wrong_type",
+            field="design",
+            expected="SvyDesign",
+            got=type(design).__name__,
+        )
+    frame = design.frame
+    two_sided = call["function"] == "svyglm"
+
+    def read(name: str, text: str, names: Mapping[str, str] | None = None) -> RFormula:
+        if two_sided:
+            return read_formula(text, frame, names=names)
+        return read_one_sided(text, frame, field=name, names=names)
+
+    used = [c for name, text in call["formulas"].items() for c in read(name, text).columns]
+    sent = design.for_r(tuple(used))
+    names = sent["names"]
+    if design.mode == "guarded" and not call["options"].get("na.rm"):
+        _refuse_gaps(design, used)
+    formulas = {n: read(n, text, names).code for n, text in call["formulas"].items()}
+    asked = design_request(
+        design,
+        call["function"],
+        level=level,
+        time_limit=time_limit,
+        arguments={**call["formulas"], **{k: call[k] for k in ("FUN", "family") if call.get(k)}},
+    )
+    inputs = {
+        **without_names(sent),
+        "call": {**call, "formulas": formulas},
+        "level": asked.level,
+    }
+    units = sent_units(design, names)
+    reply = requests.ask(_SHIM, {**inputs, "data": units}, asked)
+    return _record(design, asked, inputs, names, units, reply)
+
+
+def _refuse_gaps(design: SvyDesign, columns: Sequence[str]) -> None:
+    for column in columns:
+        gaps = design.frame[column].isna().to_numpy()
+        if gaps.any():
+            raise InputError(
+                f"the column {column!r} is missing in {int(gaps.sum())} units",
+                code="missing_values",
+                field="formula",
+                expected="a value in every row, or na_rm=True",
+                got=f"rows {listed(np.flatnonzero(gaps))} (counted from 0)",
+                hint="R's answer would be NA, or it would leave them out in silence.",
+            )
+
+
+def _labelled(words: Sequence[str], names: Mapping[str, str]) -> np.ndarray:
+    """R's names with the user's names of columns in them."""
+    out = np.empty(len(words), dtype=object)
+    for k, word in enumerate(words):
+        for column, name in names.items():
+            if name != column:
+                word = word.replace(name, column)
+        out[k] = word
+    return out
+
+
+def _record(
+    design: SvyDesign,
+    asked: SaeRequest,
+    inputs: Mapping[str, Any],
+    names: Mapping[str, str],
+    units: Mapping[str, Any],
+    reply: Reply,
+) -> SurveyEstimates:
+    requests.hand_on(reply, package="survey")
+    value = reply.value
+    k = len(value["estimate"])
+    users = {name: column for column, name in names.items()}
+    by, statistic = _margins(design, value, users, k)
+    # The groups come again for every variable.
+    n_units = np.full(k, float(value["n"][0]))
+    if "n_units" in value:
+        n_units = np.tile(np.asarray(value["n_units"]), k // len(value["n_units"]))
+    status = np.full(k, "ok", dtype=object)
+    error, covariance = requests.numbers(value["standard_error"]), np.array(value["covariance"])
+    nothing = np.full(k, np.nan)
+    ends = [requests.numbers(value.get(name, nothing)) for name in ("lower", "upper")]
+    single = (n_units == 1) & bool(by)
+    status[single] = "single_unit"
+    if design.mode == "guarded" and single.any() and inputs["call"].get("FUN") != "svytotal":
+        error, *ends = (np.where(single, np.nan, column) for column in (error, *ends))
+    return SurveyEstimates(
+        request=asked,
+        shim=_SHIM,
+        inputs=inputs,
+        value=value,
+        status="converged",
+        engine_status="converged",
+        conditions=requests.said(reply),
+        provenance=provenance(
+            "survey",
+            asked.function,
+            options={**asked.arguments, "mode": asked.mode, "level": asked.level},
+            versions=reply.versions,
+        ),
+        columns=dict(names),
+        as_text=(),
+        units=digest(units),
+        names=_labelled(value["names"], names),
+        by=by,
+        statistic=statistic,
+        estimate=requests.numbers(value["estimate"]),
+        standard_error=error,
+        lower=ends[0],
+        upper=ends[1],
+        covariance=covariance,
+        design_effect=requests.numbers(value.get("deff", nothing)),
+        n_units=n_units,
+        degrees_of_freedom=float(value["degrees"][0]),
+        domain_status=status,
+    )
+
+
+def _margins(
+    design: SvyDesign, value: Mapping[str, Any], users: Mapping[str, str], k: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Labels of svyby's groups as the user has them, and which variable each number is of."""
+    if "by" not in value:
+        return {}, _labelled(value["names"], {column: name for name, column in users.items()})
+    found = {}
+    for name, labels in value["by"].items():
+        column = users.get(name, name)
+        own = (
+            {str(label): label for label in design.frame[column].dropna().unique()}
+            if (column in design.frame.columns)
+            else {}
+        )
+        part = np.array([own.get(str(label), label) for label in labels], dtype=object)
+        found[column] = np.tile(part, k // len(labels))
+    variables = _labelled(value["statistics"], {column: name for name, column in users.items()})
+    return found, np.repeat(variables, k // len(variables))

@@ -1,0 +1,345 @@
+"""Designs for R's survey: svydesign, calibrate and postStratify, described here and made in R."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pybridge._checks import listed, need_columns, need_frame, numeric_column
+from pybridge._options import LONELY_PSU, MODES, choose, real_number, whole_number
+from pybridge.engines import _sae_request as requests
+from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
+from pybridge.engines._sae_input import column_values
+from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._survey_units import check_design, check_strata, units_for_r
+from pybridge.errors import InputError
+
+PPS = ("brewer", "overton", "HR", "ppsmat", "poisson")
+CALFUNS = ("linear", "raking", "logit")
+
+
+@dataclass(frozen=True, eq=False)
+class SvyDesign:
+    """A design in the words of svydesign, with the calibrations that follow it.
+
+    It holds the sample; what is estimated from it does not. R makes the design anew in each call.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        The sample.
+    formulas : mapping of str to str
+        ids, strata, fpc, weights, probs, as R formulas.
+    options : mapping
+        nest, check.strata, variance.
+    pps : str or None
+    joint : numpy.ndarray or None
+        Shape (n, n), joint inclusion probabilities.
+    lonely_psu, adjust_domain_lonely
+        R's options of these names.
+    steps : tuple of mapping
+        Calibrations and post-stratifications, in order.
+    mode : str
+    """
+
+    frame: pd.DataFrame
+    formulas: Mapping[str, str]
+    options: Mapping[str, Any]
+    pps: str | None
+    joint: np.ndarray | None
+    lonely_psu: str
+    adjust_domain_lonely: bool
+    mode: str
+    steps: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that design and steps use."""
+        texts = [*self.formulas.values(), *(step["formula"] for step in self.steps)]
+        found = [read_one_sided(text, self.frame, field="design").columns for text in texts]
+        return tuple(dict.fromkeys(column for one in found for column in one))
+
+    def summary(self) -> str:
+        """The calls, as R would have them."""
+        words = ", ".join(f"{name} = {text}" for name, text in self.formulas.items())
+        pps = "" if self.pps is None else f", pps = {self.pps}"
+        steps = "".join(f" |> {step['call']}({step['formula']})" for step in self.steps)
+        return f"svydesign({words}{pps}){steps}"
+
+    def __repr__(self) -> str:
+        return f"{self.summary()}: {len(self.frame)} units"
+
+    def for_r(self, more: Mapping[str, str] | tuple[str, ...] = ()) -> dict[str, Any]:
+        """What the shims take of the design; ``names`` are R's names of all columns."""
+        names = r_names(dict.fromkeys([*self.columns, *more]), table=self.frame)
+
+        def code(text: str) -> str:
+            return read_one_sided(text, self.frame, field="design", names=names).code
+
+        steps = [
+            {
+                "call": step["call"],
+                "formula": code(step["formula"]),
+                "population": _population_for_r(step, names),
+                "options": dict(step["options"]),
+            }
+            for step in self.steps
+        ]
+        return {
+            "names": names,
+            "design": {
+                "formulas": {name: code(text) for name, text in self.formulas.items()},
+                "options": dict(self.options),
+                "pps": self.pps,
+                "joint": self.joint,
+            },
+            "steps": {f"step{k}": step for k, step in enumerate(steps)},
+            "lonely": self.lonely_psu,
+            "lonely_domain": self.adjust_domain_lonely,
+            "functions": list(FUNCTIONS),
+            "guarded": self.mode == "guarded",
+        }
+
+
+def svydesign(
+    ids: str | int,
+    data: pd.DataFrame,
+    *,
+    probs: str | None = None,
+    strata: str | None = None,
+    fpc: str | None = None,
+    weights: str | None = None,
+    nest: bool = False,
+    check_strata: bool | None = None,
+    pps: str | None = None,
+    joint: Any = None,
+    variance: str = "HT",
+    lonely_psu: str = "fail",
+    adjust_domain_lonely: bool = False,
+    mode: str = "guarded",
+) -> SvyDesign:
+    """A complex sample in the words of survey::svydesign; several stages as in R.
+
+    Parameters
+    ----------
+    ids : str or int
+        ``"~dnum + snum"``, the name of a column, or ``"~1"`` (also 0 and 1) without clusters.
+    data : pandas.DataFrame
+        One row a sampled unit.
+    probs, strata, fpc, weights : str, optional
+        Formulas, or names of columns.
+    nest, check_strata
+        As in R.
+    pps : {"brewer", "overton", "HR", "ppsmat", "poisson"}, optional
+        Sampling proportional to size without replacement, or Poisson sampling with ``probs``.
+        ``"ppsmat"`` takes ``joint``, the (n, n) joint inclusion probabilities.
+    variance : {"HT", "YG"}
+        For pps: Horvitz-Thompson's or Yates-Grundy's.
+    lonely_psu : {"fail", "adjust", "average", "certainty", "remove"}
+        R's option survey.lonely.psu.
+    adjust_domain_lonely : bool
+        R's option survey.adjust.domain.lonely.
+    mode : {"guarded", "raw"}
+        Of everything that is estimated from the design. Guarded, weights that are not positive and
+        missing values are refused, and strata with one primary unit before R is asked.
+
+    Raises
+    ------
+    InputError
+
+    References
+    ----------
+    Lumley (2010), Complex Surveys.
+    """
+    need_frame("data", data)
+    guarded = choose("mode", mode, MODES) == "guarded"
+    given = {"ids": ids, "probs": probs, "strata": strata, "fpc": fpc, "weights": weights}
+    formulas = {name: _formula(name, item) for name, item in given.items() if item is not None}
+    for name, text in formulas.items():
+        read_one_sided(text, data, field=name)
+    options: dict[str, Any] = {"nest": requests.flag("nest", nest)}
+    if check_strata is not None:
+        options["check.strata"] = requests.flag("check_strata", check_strata)
+    if pps is not None:
+        choose("pps", pps, PPS)
+        options["variance"] = choose("variance", variance, ("HT", "YG"))
+    matrix = _joint(joint, pps, len(data))
+    if pps == "poisson" and probs is None:
+        raise _missing("probs", "Poisson sampling needs the probabilities")
+    if not {"weights", "probs", "fpc"} & set(formulas) and guarded:
+        raise _missing("weights", "the sample needs weights: R would take equal probabilities")
+    design = SvyDesign(
+        frame=data,
+        formulas=formulas,
+        options=options,
+        pps=pps,
+        joint=matrix,
+        lonely_psu=choose("lonely_psu", lonely_psu, LONELY_PSU),
+        adjust_domain_lonely=requests.flag("adjust_domain_lonely", adjust_domain_lonely),
+        mode=mode,
+    )
+    if guarded:
+        check_design(design)
+    return design
+
+
+def calibrate(
+    design: SvyDesign,
+    formula: str,
+    population: Mapping[str, float],
+    *,
+    calfun: str = "linear",
+    bounds: tuple[float, float] | None = None,
+    maxit: int = 50,
+    epsilon: float = 1e-7,
+    force: bool = False,
+    aggregate_stage: int | None = None,
+) -> SvyDesign:
+    """The design calibrated to population totals by survey::calibrate (GREG for ``linear``).
+
+    Parameters
+    ----------
+    design : SvyDesign
+    formula : str
+        Auxiliary variables, ``"~ x + g"``.
+    population : mapping of str to float
+        Totals by the names of R's model matrix: ``"(Intercept)"``, ``"x"``, ``"gB"`` ... Guarded,
+        other names are refused with those that are wanted; R warns and puts them into an order, or
+        takes them by position.
+    calfun : {"linear", "raking", "logit"}
+    bounds : pair of float, optional
+        Of the ratios of new and old weights.
+    maxit, epsilon, force
+        As in R.
+    aggregate_stage : int, optional
+        The stage within which the new weights are constant.
+    """
+    read_one_sided(formula, design.frame, field="formula")
+    totals = {str(name): real_number("population", value) for name, value in population.items()}
+    options: dict[str, Any] = {
+        "calfun": choose("calfun", calfun, CALFUNS),
+        "maxit": whole_number("maxit", maxit, least=1),
+        "epsilon": real_number("epsilon", epsilon),
+        "force": requests.flag("force", force),
+    }
+    if bounds is not None:
+        options["bounds"] = np.array([real_number("bounds", bound) for bound in bounds])
+    if aggregate_stage is not None:
+        options["aggregate.stage"] = whole_number("aggregate_stage", aggregate_stage, least=1)
+    if design.mode == "guarded":
+        totals = _totals(design, formula, totals)
+    step = {"call": "calibrate", "formula": formula, "population": totals, "options": options}
+    return replace(design, steps=(*design.steps, step))
+
+
+def postStratify(
+    design: SvyDesign, strata: str, population: pd.DataFrame, *, partial: bool = False
+) -> SvyDesign:
+    """The design post-stratified to known counts by survey::postStratify.
+
+    Parameters
+    ----------
+    design : SvyDesign
+    strata : str
+        Formula or name of the post-strata.
+    population : pandas.DataFrame
+        The columns of the post-strata and ``Freq``, the population's counts.
+    partial : bool
+        Whether post-strata without units are passed over.
+    """
+    formula = _formula("strata", strata)
+    columns = read_one_sided(formula, design.frame, field="strata").columns
+    need_frame("population", population)
+    need_columns(population, [*columns, "Freq"], field="population")
+    numeric_column(population, "Freq", field="population")
+    if design.mode == "guarded":
+        check_strata(design, columns, population, partial=partial)
+    table = {name: column_values(population[name]) for name in (*columns, "Freq")}
+    options = {"partial": requests.flag("partial", partial)}
+    step = {"call": "postStratify", "formula": formula, "population": table, "options": options}
+    return replace(design, steps=(*design.steps, step))
+
+
+def design_request(design: SvyDesign, function: str, **words: Any) -> SaeRequest:
+    """A request about the design, for messages and records."""
+    arguments = {"design": design.summary(), **words.pop("arguments", {})}
+    return requests.request(
+        function, arguments, mode=design.mode, seed=None, package="survey", **words
+    )
+
+
+def _formula(name: str, item: Any) -> str:
+    if name == "ids" and not isinstance(item, bool) and item in (0, 1):
+        return "~1"
+    if not isinstance(item, str):
+        raise InputError(
+            f"{name} must be a formula or the name of a column",
+            code="bad_name",
+            field=name,
+            expected=f"'~{name}' or '{name}'",
+            got=item,
+        )
+    text = item.strip()
+    return text if text.startswith("~") else f"~ `{text}`"
+
+
+def _missing(field: str, message: str) -> InputError:
+    return InputError(
+        message, code="missing_argument", field=field, expected="a column, or a formula", got=None
+    )
+
+
+def _joint(joint: Any, pps: str | None, n: int) -> np.ndarray | None:
+    if (pps == "ppsmat") != (joint is not None):
+        raise InputError(
+            "pps='ppsmat' and joint go together",
+            code="missing_argument",
+            field="joint",
+            expected="joint=, an (n, n) matrix of joint inclusion probabilities",
+            got=None if joint is None else pps,
+        )
+    if joint is None:
+        return None
+    matrix = np.asarray(joint, dtype=np.float64)
+    if matrix.shape != (n, n):
+        raise InputError(
+            "joint must be a matrix of units by units",
+            code="bad_shape",
+            field="joint",
+            expected=f"shape ({n}, {n})",
+            got=f"shape {matrix.shape}",
+        )
+    return matrix
+
+
+def _totals(design: SvyDesign, formula: str, totals: Mapping[str, float]) -> dict[str, float]:
+    """The totals in the order of the model matrix, whose names they must have."""
+    read = read_one_sided(formula, design.frame, field="formula")
+    asked = design_request(design, "calibrate", level=0.95, time_limit=None)
+    inputs = {
+        "formula": read.code,
+        "functions": list(FUNCTIONS),
+        "data": units_for_r(design.frame, read.names, guarded=True),
+    }
+    terms = list(requests.ask("survey_terms", inputs, asked).value["terms"])
+    shown = [read.label(term) for term in terms]
+    if set(shown) != set(totals):
+        raise InputError(
+            "population totals must have the names of the auxiliary variables in R",
+            code="unknown_total",
+            field="population",
+            expected=listed(shown, most=20),
+            got=listed(totals, most=20),
+        )
+    return {term: totals[label] for term, label in zip(terms, shown)}
+
+
+def _population_for_r(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    table = step["population"]
+    if step["call"] == "postStratify":
+        return {names.get(name, name): column for name, column in table.items()}
+    return {"name": list(table), "value": np.array(list(table.values()), dtype=np.float64)}

@@ -1,0 +1,27 @@
+"""R's package survey: designs, calibration, and design-based estimates with their covariance.
+
+R's own argument names, dots as underscores. A design holds the sample; the records of what is
+estimated from it hold R's numbers only, and go back to R by ``r_script(data=)`` and
+``to_rds(path, data)``. Means of domains with known sizes (HT, Hájek, PPI, GREG) in the form of
+every other estimate are ``horvitz_thompson(..., engine="survey")`` and so on.
+"""
+
+from __future__ import annotations
+
+from pybridge.engines._survey_call import svyby, svyglm, svymean, svyratio, svytotal, weights
+from pybridge.engines._survey_design import SvyDesign, calibrate, postStratify, svydesign
+from pybridge.engines._survey_record import SurveyEstimates
+
+__all__ = [
+    "SurveyEstimates",
+    "SvyDesign",
+    "calibrate",
+    "postStratify",
+    "svyby",
+    "svydesign",
+    "svyglm",
+    "svymean",
+    "svyratio",
+    "svytotal",
+    "weights",
+]
