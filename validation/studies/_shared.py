@@ -45,7 +45,7 @@ class Words:
         )
 
 
-def words(name, doc, *, repetitions, quick=3):
+def words(name, doc, *, repetitions, quick=2):
     """Read the command line of a study."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -147,6 +147,15 @@ def save(say: Words, name: str, made) -> str:
     path = say.out / f"{say.name}_{name}.png"
     made.savefig(path, dpi=110)
     return f"![{name.replace('_', ' ')}]({path.name})"
+
+
+def log_ticks(axis):
+    """Ticks of a logarithmic axis at 1, 2, 5, 10 and so on, written out."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def tidy(axes, xlabel, ylabel="", title=""):

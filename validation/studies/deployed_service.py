@@ -20,6 +20,7 @@ from _shared import (
     RED,
     cells,
     figure,
+    log_ticks,
     markdown,
     save,
     smoothed,
@@ -73,12 +74,6 @@ def scores_of(runs):
     return out
 
 
-def _ones_twos_fives():
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1.0, 2.0, 5.0))
-
-
 def reported_figure(found, title):
     """Mean score over true MSE, a row a candidate; what would be right is the line at 1."""
     made, axes = figure(8.2, 4.2)
@@ -97,8 +92,7 @@ def reported_figure(found, title):
     axes.axvspan(0.9, 1.4, color=BLUE, alpha=0.10, linewidth=0)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(_ones_twos_fives())
-    axes.xaxis.set_major_formatter("{x:g}")
+    log_ticks(axes.xaxis)
     axes.set_yticks(place, table["candidate"])
     tidy(axes, "mean reported MSE / true MSE (log scale; shaded: 0.9 to 1.4)", "", title)
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

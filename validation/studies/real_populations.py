@@ -20,6 +20,7 @@ from _shared import (
     RED,
     cells,
     figure,
+    log_ticks,
     markdown,
     save,
     smoothed,
@@ -122,6 +123,8 @@ def rmse_figure(tables):
             )
         panel.plot(table["true_rmse"], place, "|", color="black", markersize=16, label="true")
         panel.set_xscale("log")
+        log_ticks(panel.xaxis)
+        panel.tick_params(axis="x", labelsize=7)
         panel.set_yticks(place, table["candidate"])
         tidy(panel, "RMSE over domains (log scale)", "", title)
     axes[0][-1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

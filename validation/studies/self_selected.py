@@ -22,6 +22,7 @@ from _shared import (
     RED,
     cells,
     figure,
+    log_ticks,
     markdown,
     save,
     smoothed,
@@ -187,7 +188,7 @@ def remedy_figure(table):
     axes[0].set_yticks(np.arange(len(names))[::-1], names)
     axes[1].axvline(0.95, color="black", linewidth=0.7, linestyle=":")
     axes[0].set_xscale("log")
-    axes[0].set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    log_ticks(axes[0].xaxis)
     tidy(axes[0], "RMSE over domains (log scale)")
     tidy(axes[1], "coverage of 95 % intervals")
     axes[1].legend(fontsize=7, frameon=False, loc="center left")
