@@ -74,7 +74,7 @@ def caterpillar_figure(fit: Fit, ax: Any = None) -> Any:
     ax.set_ylim(-1, m)
     ax.set_xlabel(_plain(fit.area.outcome))
     ax.set_title(f"{100 * fit.spec.level:g} % intervals", fontsize=10)
-    _legend(ax, "lower right")
+    _legend(ax, "lower right", marker=4.0 / size)
     return _open(ax)
 
 
@@ -224,9 +224,9 @@ def _open(ax: Any) -> Any:
     return ax
 
 
-def _legend(ax: Any, where: str) -> None:
+def _legend(ax: Any, where: str, *, marker: float = 1.0) -> None:
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize=8, loc=where, frameon=False)
+        ax.legend(fontsize=8, loc=where, frameon=False, markerscale=marker)
 
 
 def _short(label: Any) -> str:
