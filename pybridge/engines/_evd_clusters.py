@@ -13,11 +13,10 @@ from pybridge._checks import number_vector
 from pybridge._options import whole_number
 from pybridge.engines._evd_input import cluster_arguments
 from pybridge.engines._sae_request import flag, numbers
-from pybridge.engines._tail_record import TailTable, made_by, said
+from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import (
     ask,
     exceeding,
-    hand_on,
     need_exceedances,
     request,
     scores,
@@ -91,7 +90,6 @@ def clusters(
     asked = request("evd", "clusters", {"u": limit, **arguments}, mode=mode, time_limit=time_limit)
     inputs = {"data": values, "u": limit, "unit": 1.0, "arguments": arguments}
     reply = ask("evd_tail_clusters", inputs, asked)
-    hand_on(reply, "evd")
     value = reply.value
     if cmax:
         largest = numbers(value["largest"])
@@ -109,14 +107,7 @@ def clusters(
         }
         count = int(table["cluster"].max()) if len(table["cluster"]) else 0
     return EvdClusters(
-        request=asked,
-        shim="evd_tail_clusters",
-        inputs=inputs,
-        value=dict(value),
-        status="converged",
-        engine_status="successful",
-        conditions=said(reply),
-        provenance=made_by(asked, reply),
+        **common(asked, "evd_tail_clusters", inputs, reply),
         table=table,
         n_clusters=count,
         mean_size=float(value["acs"][0]),
@@ -154,16 +145,8 @@ def exi(
     asked = request("evd", "exi", {"u": limit, **arguments}, mode=mode, time_limit=time_limit)
     inputs = {"data": values, "u": limit, "unit": 1.0, "arguments": arguments}
     reply = ask("evd_tail_exi", inputs, asked)
-    hand_on(reply, "evd")
     return TailTable(
-        request=asked,
-        shim="evd_tail_exi",
-        inputs=inputs,
-        value=dict(reply.value),
-        status="converged",
-        engine_status="successful",
-        conditions=said(reply),
-        provenance=made_by(asked, reply),
+        **common(asked, "evd_tail_exi", inputs, reply),
         table={"extremal_index": numbers(reply.value["extremal_index"])},
     )
 

@@ -12,7 +12,7 @@ from pybridge._options import check_level
 from pybridge.engines._evd_profile import EvdProfile
 from pybridge.engines._evd_record import EvdFit, back, need_fit
 from pybridge.engines._sae_request import numbers
-from pybridge.engines._tail_record import TailTable, made_by
+from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import ask, request
 from pybridge.errors import InputError
 
@@ -62,14 +62,15 @@ def confint(
         columns[side][~trusted] = math.nan
     table = _chosen(columns, names, fit.names)
     return TailTable(
-        request=asked,
-        shim="evd_tail_confint",
-        inputs=inputs,
-        value=dict(reply.value),
-        status=fit.status,
-        engine_status=fit.engine_status,
-        conditions=fit.conditions,
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            "evd_tail_confint",
+            inputs,
+            reply,
+            status=fit.status,
+            engine_status=fit.engine_status,
+            notes=fit.conditions,
+        ),
         table={**table, "level": np.full(len(table["parameter"]), asked.level)},
     )
 

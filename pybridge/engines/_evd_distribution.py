@@ -12,8 +12,8 @@ from pybridge._checks import number_vector
 from pybridge._options import real_number
 from pybridge.engines._sae_request import flag, numbers
 from pybridge.engines._tail_likelihood import log_part
-from pybridge.engines._tail_record import TailTable, made_by, said
-from pybridge.engines._tail_request import ask, hand_on, positive, request
+from pybridge.engines._tail_record import TailTable, common
+from pybridge.engines._tail_request import ask, positive, request
 from pybridge.errors import InputError
 from pybridge.r import Reply
 
@@ -164,7 +164,6 @@ def _asked(
         inner = (places > 0) & (places < 1)
     inputs = {"which": function, "x": places[inner], "unit": 1.0, "arguments": arguments}
     reply = ask(_SHIM, inputs, asked) if inner.any() else Reply(value={"value": np.array([])})
-    hand_on(reply, "evd")
     theirs = np.full(places.size, math.nan)
     theirs[inner] = numbers(reply.value["value"])
     table, notes = {field: places, "value": theirs}, []
@@ -177,13 +176,6 @@ def _asked(
         if far.any():
             notes.append(f"{int(far.sum())} values are not evd's: see the column evd")
     return TailTable(
-        request=asked,
-        shim=_SHIM,
-        inputs=inputs,
-        value=dict(reply.value),
-        status="converged",
-        engine_status="successful",
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(asked, _SHIM, inputs, reply, notes=notes),
         table=table,
     )

@@ -14,12 +14,11 @@ from pybridge.engines._evd_record import EvdFit, back, free_parameters, in_user_
 from pybridge.engines._sae_request import numbers
 from pybridge.engines._tail_likelihood import Peak
 from pybridge.engines._tail_optimum import Model, optimum
-from pybridge.engines._tail_record import made_by, said
+from pybridge.engines._tail_record import common
 from pybridge.engines._tail_request import (
     TailRequest,
     ask,
     exceeding,
-    hand_on,
     need_exceedances,
     power_of_two,
     request,
@@ -234,7 +233,6 @@ def _record(
     notes: Sequence[str] = (),
     as_given: Mapping[str, Any] | None = None,
 ) -> EvdFit:
-    hand_on(reply, "evd")
     value, unit = dict(reply.value), asked.unit
     names = tuple(value.get("names") or ())
     exact: dict[str, Any] = {}
@@ -254,14 +252,16 @@ def _record(
         error = numbers(value["std.err"]) * by
         covariance = numbers(value["var.cov"]) * np.outer(by, by)
     return EvdFit(
-        request=asked,
-        shim=_SHIM,
-        inputs=inputs,
-        value=in_user_units(value, unit),
-        status=status,
-        engine_status="error" if reply.error else value["convergence"][0],
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            _SHIM,
+            inputs,
+            reply,
+            status=status,
+            engine_status=value["convergence"][0] if value else "error",
+            notes=notes,
+            value=in_user_units(value, unit),
+        ),
         param={
             n: back(n, float(v), unit)
             for n, v in zip(value.get("param_names") or (), value.get("param", ()))

@@ -16,13 +16,12 @@ from pybridge.engines._sae_request import flag, numbers
 from pybridge.engines._tail_ends import profile_ends
 from pybridge.engines._tail_likelihood import Peak
 from pybridge.engines._tail_optimum import Model
-from pybridge.engines._tail_record import TailRecord, made_by, said
+from pybridge.engines._tail_record import TailRecord, common
 from pybridge.engines._tail_request import (
     TailRequest,
     ask,
     confidence,
     control_list,
-    hand_on,
     request,
     search_method,
 )
@@ -229,7 +228,6 @@ def _for_r(words: Mapping[str, Any], asked: TailRequest) -> dict[str, Any]:
 
 
 def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: Reply) -> EvdProfile:
-    hand_on(reply, "evd")
     value, unit = reply.value, asked.unit
     names = list(value["names"])
     by = np.array([back(name, 1.0, unit) for name in names])
@@ -248,14 +246,16 @@ def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: R
     if missing:
         notes.append(f"evd's profile does not reach an end of the interval of {missing}")
     return EvdProfile(
-        request=asked,
-        shim=_SHIM,
-        inputs=inputs,
-        value=_values(value),
-        status="not_converged" if missing else fit.status,
-        engine_status="incomplete" if missing else "successful",
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            _SHIM,
+            inputs,
+            reply,
+            status="not_converged" if missing else fit.status,
+            engine_status="incomplete" if missing else "successful",
+            notes=notes,
+            value=_values(value),
+        ),
         estimate=dict(zip(names, (numbers(value["estimate"]) * by).tolist())),
         lower=dict(zip(names, lower.tolist())),
         upper=dict(zip(names, upper.tolist())),

@@ -11,14 +11,13 @@ import numpy as np
 from pybridge._options import choose, whole_number
 from pybridge.engines._evd_input import MODELS, cluster_arguments
 from pybridge.engines._sae_request import flag, numbers
-from pybridge.engines._tail_record import TailTable, made_by, said
+from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import (
     TailRequest,
     ask,
     confidence,
     control_list,
     exceeding,
-    hand_on,
     limits,
     need_exceedances,
     positive,
@@ -27,8 +26,7 @@ from pybridge.engines._tail_request import (
     scores,
     search_method,
 )
-from pybridge.engines._tail_stability import exact_over_thresholds
-from pybridge.engines._tail_status import WORST_GAP
+from pybridge.engines._tail_stability import exact_over_thresholds, stability_verdict
 from pybridge.errors import InputError
 from pybridge.r import Reply
 
@@ -137,7 +135,6 @@ def _for_r(asked: TailRequest) -> dict[str, Any]:
 
 
 def _stability(asked: TailRequest, inputs: Mapping[str, Any], reply: Reply) -> TailTable:
-    hand_on(reply, "evd")
     places = {"locs": "loc", "scales": "scale", "shapes": "shape"}
     if asked.arguments["model"] == "gpd":
         places["scales"] = "modified_scale"
@@ -154,22 +151,13 @@ def _stability(asked: TailRequest, inputs: Mapping[str, Any], reply: Reply) -> T
             parts.setdefault(side, []).append(column)
     table = {name: np.concatenate(columns) for name, columns in parts.items()}
     table["level"] = np.full(len(table["threshold"]), asked.level)
-    notes, status = [], "converged"
+    notes: list[str] = []
+    status = "converged"
     if not asked.raw and asked.arguments["model"] == "gpd" and not asked.arguments["cmax"]:
         table.update(exact_over_thresholds(inputs["data"], u, table["estimate"]))
-        worst = float(np.nanmax(table["shortfall"]))
-        if worst >= WORST_GAP:
-            status = "not_converged"
-            notes.append(f"evd's log-likelihood lies up to {worst:.3g} below the exact maximum")
+        status, notes = stability_verdict(table["shortfall"], "evd")
     return TailTable(
-        request=asked,
-        shim="evd_tail_tcplot",
-        inputs=inputs,
-        value=dict(reply.value),
-        status=status,
-        engine_status="successful",
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(asked, "evd_tail_tcplot", inputs, reply, status=status, notes=notes),
         table=table,
     )
 
@@ -293,7 +281,6 @@ def exiplot(
 
 def _curve(asked: TailRequest, shim: str, inputs: Mapping[str, Any]) -> TailTable:
     reply = ask(shim, inputs, asked)
-    hand_on(reply, "evd")
     x, y = numbers(reply.value["x"]), numbers(reply.value["y"])
     table = {"threshold": x}
     if y.ndim == 2:
@@ -302,13 +289,6 @@ def _curve(asked: TailRequest, shim: str, inputs: Mapping[str, Any]) -> TailTabl
     else:
         table["extremal_index"] = y
     return TailTable(
-        request=asked,
-        shim=shim,
-        inputs=inputs,
-        value=dict(reply.value),
-        status="converged",
-        engine_status="successful",
-        conditions=said(reply),
-        provenance=made_by(asked, reply),
+        **common(asked, shim, inputs, reply),
         table=table,
     )

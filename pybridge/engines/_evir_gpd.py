@@ -14,13 +14,12 @@ from pybridge._options import choose, real_number, whole_number
 from pybridge.engines._sae_request import numbers
 from pybridge.engines._tail_likelihood import plain_excesses
 from pybridge.engines._tail_optimum import pareto_peak
-from pybridge.engines._tail_record import TailRecord, bands, made_by, said
+from pybridge.engines._tail_record import TailRecord, bands, common
 from pybridge.engines._tail_request import (
     TailRequest,
     ask,
     control_list,
     exceeding,
-    hand_on,
     need_exceedances,
     power_of_two,
     request,
@@ -183,7 +182,6 @@ def _record(
     excesses: np.ndarray,
     limit: float,
 ) -> EvirFit:
-    hand_on(reply, "evir")
     value, unit = reply.value, asked.unit
     likely = asked.arguments["method"] == "ml"
     found = numbers(value["par.ests"]) if value else np.full(2, math.nan)
@@ -217,14 +215,15 @@ def _record(
     if value and (asked.raw or status in WITH_ERRORS):
         covariance = numbers(value["varcov"]) * np.outer(by, by)
     return EvirFit(
-        request=asked,
-        shim=_SHIM,
-        inputs=inputs,
-        value=dict(value),
-        status=status,
-        engine_status="error" if reply.error else f"converged {value['converged'][0]:g}",
-        conditions=(*said(reply), *findings(status, exact, excesses.size)),
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            _SHIM,
+            inputs,
+            reply,
+            status=status,
+            engine_status=f"converged {value['converged'][0]:g}" if value else "error",
+            notes=findings(status, exact, excesses.size),
+        ),
         shape=float(found[0]),
         scale=float(found[1]) * unit,
         covariance=covariance,

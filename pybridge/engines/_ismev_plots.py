@@ -12,23 +12,21 @@ import pandas as pd
 
 from pybridge._options import real_number, whole_number
 from pybridge.engines import _ismev_input as given
-from pybridge.engines._ismev_fit import TIGHT
+from pybridge.engines._ismev_prepare import TIGHT
 from pybridge.engines._ismev_record import IsmevFit, need_gpd_fit
 from pybridge.engines._sae_request import numbers
-from pybridge.engines._tail_record import TailRecord, TailTable, made_by, said
+from pybridge.engines._tail_record import TailRecord, TailTable, common
 from pybridge.engines._tail_request import (
     ask,
     confidence,
     exceeding,
-    hand_on,
     limits,
     need_exceedances,
     power_of_two,
     request,
     scores,
 )
-from pybridge.engines._tail_stability import exact_over_thresholds
-from pybridge.engines._tail_status import WORST_GAP
+from pybridge.engines._tail_stability import exact_over_thresholds, stability_verdict
 from pybridge.errors import InputError
 
 
@@ -96,7 +94,6 @@ def gpd_fitrange(
         "arguments": {**tight, **words},
     }
     reply = ask("ismev_tail_gpd_fitrange", inputs, asked)
-    hand_on(reply, "ismev")
     by = np.array([asked.unit, 1.0])
     u = numbers(reply.value["thresholds"]) * asked.unit
     columns = {"lower": "ci.low", "estimate": "mle", "upper": "ci.up", "standard_error": "se"}
@@ -106,22 +103,13 @@ def gpd_fitrange(
     }
     for name, own in columns.items():
         table[name] = (numbers(reply.value[own]) * by).ravel(order="F")
-    status, notes = "converged", []
+    notes: list[str] = []
+    status = "converged"
     if not asked.raw:
         table.update(exact_over_thresholds(values, u, table["estimate"]))
-        worst = float(np.nanmax(table["shortfall"]))
-        if worst >= WORST_GAP:
-            status = "not_converged"
-            notes.append(f"ismev's log-likelihood lies up to {worst:.3g} below the exact maximum")
+        status, notes = stability_verdict(table["shortfall"], "ismev")
     return TailTable(
-        request=asked,
-        shim="ismev_tail_gpd_fitrange",
-        inputs=inputs,
-        value=dict(reply.value),
-        status=status,
-        engine_status="successful",
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(asked, "ismev_tail_gpd_fitrange", inputs, reply, status=status, notes=notes),
         table=table,
     )
 
@@ -201,7 +189,6 @@ def gpd_diag(z: IsmevFit, *, time_limit: float | None = None) -> IsmevDiagnosis:
         unit=fit.request.unit,
     )
     reply = ask("ismev_tail_gpd_diag", fit.inputs, asked)
-    hand_on(reply, "ismev")
     value = {name: numbers(item) for name, item in reply.value.items()}
     plots = {
         "probability": {"empirical": value["pp_empirical"], "model": value["pp_model"]},
@@ -223,14 +210,14 @@ def gpd_diag(z: IsmevFit, *, time_limit: float | None = None) -> IsmevDiagnosis:
         histogram = {"left": edges[:-1], "right": edges[1:], "density": value["density"]}
         plots["histogram"] = histogram
     return IsmevDiagnosis(
-        request=asked,
-        shim="ismev_tail_gpd_diag",
-        inputs=fit.inputs,
-        value=dict(reply.value),
-        status=fit.status,
-        engine_status=fit.engine_status,
-        conditions=said(reply),
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            "ismev_tail_gpd_diag",
+            fit.inputs,
+            reply,
+            status=fit.status,
+            engine_status=fit.engine_status,
+        ),
         plots=plots,
     )
 
@@ -287,7 +274,6 @@ def mrl_plot(
     asked = request("ismev", "mrl.plot", words, mode=mode, time_limit=time_limit, level=conf)
     inputs = {"data": values, "unit": 1.0, "arguments": dict(asked.arguments)}
     reply = ask("ismev_tail_mrl_plot", inputs, asked)
-    hand_on(reply, "ismev")
     value = reply.value
     u = numbers(value["u"])
     table = {"threshold": u, "lower": np.full(u.size, math.nan), "estimate": numbers(value["mean"])}
@@ -295,13 +281,6 @@ def mrl_plot(
     for side in ("lower", "upper"):
         table[side][np.isin(u, numbers(value[f"{side}_u"]))] = numbers(value[side])
     return TailTable(
-        request=asked,
-        shim="ismev_tail_mrl_plot",
-        inputs=inputs,
-        value=dict(value),
-        status="converged",
-        engine_status="successful",
-        conditions=said(reply),
-        provenance=made_by(asked, reply),
+        **common(asked, "ismev_tail_mrl_plot", inputs, reply),
         table=table,
     )

@@ -15,12 +15,11 @@ from pybridge.engines._ismev_record import IsmevFit, need_gpd_fit
 from pybridge.engines._sae_request import numbers
 from pybridge.engines._tail_ends import profile_ends
 from pybridge.engines._tail_optimum import Model, optimum
-from pybridge.engines._tail_record import TailTable, made_by, said
+from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import (
     ask,
     confidence,
     exceeding,
-    hand_on,
     positive,
     request,
 )
@@ -218,7 +217,6 @@ def _profile(
     shim = f"ismev_tail_{function.replace('.', '_')}"
     inputs = {**fit.inputs, "profile": {"xlow": low, "xup": high, **words}}
     reply = ask(shim, inputs, asked)
-    hand_on(reply, "ismev")
     x, curve = numbers(reply.value["x"]) * unit, numbers(reply.value["profile"])
     cut = float(reply.value["cut"][0])
     lower, upper = crossings(x, curve, cut)
@@ -226,14 +224,15 @@ def _profile(
     if math.isnan(lower) or math.isnan(upper):
         notes.append("the drawn range does not hold both ends of the interval")
     return IsmevProfile(
-        request=asked,
-        shim=shim,
-        inputs=inputs,
-        value=dict(reply.value),
-        status=fit.status,
-        engine_status=fit.engine_status,
-        conditions=(*said(reply), *notes),
-        provenance=made_by(asked, reply),
+        **common(
+            asked,
+            shim,
+            inputs,
+            reply,
+            status=fit.status,
+            engine_status=fit.engine_status,
+            notes=notes,
+        ),
         table={parameter: x, "log_likelihood": curve},
         parameter=parameter,
         estimate=estimate,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._record import Record, plain
-from pybridge.engines._tail_request import TailRequest
+from pybridge.engines._tail_request import TailRequest, hand_on
 from pybridge.provenance import Provenance, provenance
 from pybridge.r import Reply
 
@@ -114,6 +114,31 @@ class TailTable(TailRecord):
         """The call, the table and what was said."""
         lines = [self.request.summary(), self.to_frame().to_string(index=False, max_rows=20)]
         return "\n".join([*lines, *self.conditions])
+
+
+def common(
+    asked: TailRequest,
+    shim: str,
+    inputs: Mapping[str, Any],
+    reply: Reply,
+    *,
+    status: str = "converged",
+    engine_status: str = "successful",
+    notes: Iterable[str] = (),
+    value: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The fields of every record; R's warnings become Python's."""
+    hand_on(reply, asked.package)
+    return {
+        "request": asked,
+        "shim": shim,
+        "inputs": inputs,
+        "value": dict(reply.value if value is None else value),
+        "status": status,
+        "engine_status": "error" if reply.error else engine_status,
+        "conditions": (*said(reply), *notes),
+        "provenance": made_by(asked, reply),
+    }
 
 
 def made_by(asked: TailRequest, reply: Reply) -> Provenance:

@@ -9,6 +9,7 @@ import numpy as np
 from pybridge.engines._tail_likelihood import plain_excesses
 from pybridge.engines._tail_optimum import pareto_peak
 from pybridge.engines._tail_request import exceeding
+from pybridge.engines._tail_status import WORST_GAP
 
 
 def exact_over_thresholds(
@@ -38,3 +39,12 @@ def exact_over_thresholds(
         theirs = np.array([estimate[k] + shape * threshold, shape])
         shortfall[k] = peak.value - plain_excesses(excesses)(theirs)[0]
     return {"exact": exact.ravel(), "shortfall": np.tile(shortfall, 2)}
+
+
+def stability_verdict(shortfall: np.ndarray, package: str) -> tuple[str, list[str]]:
+    """The status of fits over thresholds, and a sentence where R stopped short at one of them."""
+    worst = float(np.nanmax(shortfall))
+    if worst < WORST_GAP:
+        return "converged", []
+    text = f"{package}'s log-likelihood lies up to {worst:.3g} below the exact maximum"
+    return "not_converged", [text]

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pybridge._options import choose
 from pybridge.engines._emdi_legal import legal_methods
+from pybridge.engines._tail_capabilities import TAIL_ROWS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,72 +194,7 @@ CAPABILITIES = (
         out_of_sample=False,
         needs_r=True,
     ),
-    Capability(
-        "evd",
-        "tail",
-        "fpot",
-        "generalized_pareto, engines.evd",
-        ("ML",),
-        (
-            *("model (gpd, pp)", "start", "npp", "cmax", "r", "ulow", "rlow", "mper", "std.err"),
-            *("corr", "method", "control", "loc, scale, shape, rlevel (held)"),
-        ),
-        out_of_sample=False,
-        needs_r=True,
-    ),
-    Capability(
-        "evd",
-        "tail",
-        "profile, confint, tcplot, mrlplot, clusters, exi, exiplot, dgpd, pgpd, qgpd",
-        "engines.evd",
-        ("profile likelihood", "threshold stability", "mean residual life", "extremal index"),
-        ("which", "conf", "mesh", "xmin", "xmax", "tlim", "pscale", "nt", "r", "ulow", "rlow"),
-        out_of_sample=False,
-        needs_r=True,
-    ),
-    Capability(
-        "ismev",
-        "tail",
-        "gpd.fit, pp.fit",
-        "generalized_pareto, engines.ismev",
-        ("ML",),
-        (
-            *("npy", "ydat", "mul", "sigl", "shl", "mulink", "siglink", "shlink", "muinit"),
-            *("siginit", "shinit", "method", "maxit"),
-        ),
-        out_of_sample=False,
-        needs_r=True,
-    ),
-    Capability(
-        "ismev",
-        "tail",
-        "gpd.fitrange, gpd.prof, gpd.profxi, gpd.diag, mrl.plot",
-        "engines.ismev",
-        ("threshold stability", "profile likelihood", "diagnosis", "mean residual life"),
-        ("umin", "umax", "m", "xlow", "xup", "npy", "conf", "nint"),
-        out_of_sample=False,
-        needs_r=True,
-    ),
-    Capability(
-        "evir",
-        "tail",
-        "gpd",
-        "engines.evir",
-        ("ML", "PWM"),
-        ("threshold", "nextremes", "information", "control"),
-        out_of_sample=False,
-        needs_r=True,
-    ),
-    Capability(
-        "native",
-        "tail",
-        "generalized_pareto",
-        "generalized_pareto",
-        ("ML", "PWM", "penalised"),
-        ("penalty",),
-        out_of_sample=False,
-        needs_r=False,
-    ),
+    *(Capability(*row) for row in TAIL_ROWS),
     Capability(
         "metafor",
         "taxonomy",
