@@ -87,7 +87,7 @@ def make_fit(
         exact_scale=exact[1],
         exact_log_likelihood=exact[2],
         conditions=tuple(said),
-        provenance=_made_by(engine, method, {"mode": mode, **options}, answer.versions),
+        provenance=_provenance(engine, method, {"mode": mode, **options}, answer.versions),
     )
 
 
@@ -97,8 +97,24 @@ def _versions() -> Provenance:
     return provenance("", "")
 
 
-def _made_by(engine: str, method: str, options: Mapping[str, Any], versions: Any) -> Provenance:
-    used = dict(versions)
+def _provenance(
+    engine: str, method: str, options: Mapping[str, Any], versions: tuple[tuple[str, str], ...]
+) -> Provenance:
+    try:
+        return _made_by(engine, method, tuple(options.items()), versions)
+    except TypeError:  # options that cannot be hashed, such as lists
+        return _made_by.__wrapped__(engine, method, tuple(options.items()), versions)
+
+
+@functools.lru_cache(maxsize=64)
+def _made_by(
+    engine: str,
+    method: str,
+    options: tuple[tuple[str, Any], ...],
+    versions: tuple[tuple[str, str], ...],
+) -> Provenance:
+    """Fits made in the same way share the record of how: making it takes as long as a fit."""
+    used: dict[str, Any] = dict(versions)
     return dataclasses.replace(
         _versions(),
         engine=engine,

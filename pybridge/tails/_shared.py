@@ -20,7 +20,8 @@ from pybridge.tails._batch import Refits, refit_rows
 
 _MOST_NODES = 160
 _DIGITS = 12.0  # exp(-12 - 2 half) bounds the error at worst; 1e-9 is measured, see the tests
-_REACH = 6.5  # standard deviations of v on each side; what lies beyond is fitted by itself
+_REACH = 5.0  # standard deviations of v on each side; what lies beyond is fitted by itself
+_MARGIN = 0.1  # of v, beyond these
 
 
 class SharedSample(NamedTuple):
@@ -28,7 +29,7 @@ class SharedSample(NamedTuple):
 
     excesses : (n,) float64, in falling order; low, high : the interval of v;
     nodes : (k,) Chebyshev nodes;
-    logs : (n, k) log(1 + expm1(v_k) x_j / max x) / expm1(v_k); to_coefficients : (k, k)
+    logs : (k, n) log(1 + expm1(v_k) x_j / max x) / expm1(v_k); to_coefficients : (k, k)
     from values at the nodes to a Chebyshev series; derivative : (k, k) from a series to its slope's
     """
 
@@ -50,7 +51,7 @@ def prepare(*, excesses: np.ndarray, shape: float, scale: float) -> SharedSample
     ratio = excesses / largest
     slope = math.exp(centre) * float(np.mean(ratio / (1.0 + theta * ratio)))
     spread = (1.0 + shape) / math.sqrt(n) / max(slope, 1e-3)
-    half = min(0.25 + _REACH * spread, 14.0)
+    half = min(_MARGIN + _REACH * spread, 14.0)
     low, high = centre - half, centre + half
     growth = math.pi / half + math.hypot(1.0, math.pi / half)
     k = min(_MOST_NODES, 4 + math.ceil((_DIGITS + 2.0 * half) / math.log(growth)))
@@ -58,9 +59,9 @@ def prepare(*, excesses: np.ndarray, shape: float, scale: float) -> SharedSample
     nodes = 0.5 * (low + high) + half * np.cos(angles)
     nodes[np.abs(nodes) < 1e-9] = 1e-9
     theta_nodes = np.expm1(nodes)
-    logs = np.multiply.outer(ratio, theta_nodes)
+    logs = np.multiply.outer(theta_nodes, ratio)
     np.log1p(logs, out=logs)
-    logs /= theta_nodes
+    logs /= theta_nodes[:, np.newaxis]
     to_coefficients = np.cos(np.multiply.outer(angles, np.arange(k))) * (2.0 / k)
     to_coefficients[:, 0] *= 0.5
     return SharedSample(excesses, low, high, nodes, logs, to_coefficients, _derivative(k))
@@ -69,10 +70,40 @@ def prepare(*, excesses: np.ndarray, shape: float, scale: float) -> SharedSample
 def refit_counts(*, sample: SharedSample, counts: np.ndarray) -> Refits:
     """Fit every resample; ``counts`` is (R, n), float64 or integers."""
     counts = np.asarray(counts, dtype=np.float64)
-    totals = counts.sum(axis=1)
+    refits, safe = refit_sums(
+        sample=sample,
+        sums=node_sums(sample=sample, counts=counts),
+        totals=counts.sum(axis=1),
+        first=_first_drawn(counts),
+    )
+    rest = np.flatnonzero(~safe)
+    if rest.size:
+        refit_alone(sample=sample, counts=counts[rest], rows=rest, refits=refits)
+    return refits
+
+
+def node_sums(*, sample: SharedSample, counts: np.ndarray) -> np.ndarray:
+    """(R, k) sums over the excesses of counts times ``logs``, from (R, n) float64 counts."""
+    return np.einsum("rj,kj->rk", counts, sample.logs)
+
+
+def refit_sums(
+    *, sample: SharedSample, sums: np.ndarray, totals: np.ndarray, first: np.ndarray
+) -> tuple[Refits, np.ndarray]:
+    """Fit every resample from its sums at the nodes.
+
+    Parameters
+    ----------
+    sums : (R, k) of :func:`node_sums`; totals : (R,) sizes of the resamples;
+    first : (R,) place of the largest excess that each holds
+
+    Returns
+    -------
+    Refits, and (R,) bool: where they can be relied on; the others are for :func:`refit_alone`.
+    """
     largest = float(sample.excesses[0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        q = np.log((counts @ sample.logs) / totals[:, np.newaxis])
+        q = np.log(sums / totals[:, np.newaxis])
     theta = np.expm1(sample.nodes)
     with np.errstate(over="ignore", invalid="ignore"):
         profile = -q - theta * np.exp(q)
@@ -82,16 +113,18 @@ def refit_counts(*, sample: SharedSample, counts: np.ndarray) -> Refits:
     scale_ratio = np.exp(q_at)
     shape = np.expm1(v) * scale_ratio
     # On the boundary, shape -1 and scale the resample's own largest, the profile is -log of it.
-    own_largest = sample.excesses[_first_drawn(counts)]
-    boundary = np.log(largest / own_largest)
+    boundary = np.log(largest / sample.excesses[first])
     safe = inside & (shape > -0.7) & (-q_at - shape - 1.0 > boundary) & (totals > 0)
-    refits = Refits(shape, scale_ratio * largest, np.zeros(v.size, dtype=bool))
-    rest = np.flatnonzero(~safe)
-    if rest.size:
-        alone = refit_rows(excesses=sample.excesses[np.newaxis, :], weights=counts[rest])
-        for target, values in zip(refits, alone):
-            target[rest] = values
-    return refits
+    return Refits(shape, scale_ratio * largest, np.zeros(v.size, dtype=bool)), safe
+
+
+def refit_alone(
+    *, sample: SharedSample, counts: np.ndarray, rows: np.ndarray, refits: Refits
+) -> None:
+    """Fit some rows by themselves, from their counts, and write them into the refits."""
+    alone = refit_rows(excesses=sample.excesses[np.newaxis, :], weights=counts)
+    for target, values in zip(refits, alone):
+        target[rows] = values
 
 
 def _first_drawn(counts: np.ndarray) -> np.ndarray:

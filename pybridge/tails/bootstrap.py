@@ -16,7 +16,13 @@ from pybridge.errors import InputError
 from pybridge.tails._batch import Refits, refit_rows
 from pybridge.tails._distribution import draw
 from pybridge.tails._intervals import Interval
-from pybridge.tails._shared import prepare, refit_counts
+from pybridge.tails._shared import (
+    SharedSample,
+    node_sums,
+    prepare,
+    refit_alone,
+    refit_sums,
+)
 from pybridge.tails._streams import stream
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 
 KINDS = ("resampling", "parametric")
 _BLOCK = 1 << 17  # doubles
+_DRAWS = 1 << 22  # places of excesses held at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,52 +196,66 @@ def resampling_refits(
     n = ordered.size
     space = CountSpace(min(replicates, max(1, _BLOCK // n)), n)
     parts = []
-    for rows in _block_sizes(replicates, space.n_rows):
+    for rows in _block_sizes(replicates, max(1, _DRAWS // n)):
         totals = rng.binomial(n_scores, n / n_scores, size=rows)
-        parts.append(refit_counts(sample=sample, counts=space.draw(totals, rng)))
+        # Each as likely as every other, by Lemire's method; 32 bits where they are enough.
+        kind = np.int32 if max(n, int(totals.sum())) < 2**31 else np.int64
+        drawn = rng.integers(0, n, size=int(totals.sum()), dtype=kind)
+        parts.append(_refit_drawn(sample, drawn, totals, space))
     return _joined(parts)
 
 
+def _refit_drawn(
+    sample: SharedSample, drawn: np.ndarray, totals: np.ndarray, space: CountSpace
+) -> Refits:
+    """Fit resamples given as places of excesses, ``totals[r]`` of them for row r."""
+    ends = np.concatenate([[0], np.cumsum(totals)])
+    sums = np.empty((totals.size, sample.nodes.size))
+    for start in range(0, totals.size, space.n_rows):
+        rows = slice(start, min(start + space.n_rows, totals.size))
+        counts = space.count(drawn, ends[rows.start : rows.stop + 1])
+        sums[rows] = node_sums(sample=sample, counts=counts)
+    first = np.zeros(totals.size, dtype=np.int64)
+    filled = np.flatnonzero(totals)
+    if filled.size:
+        first[filled] = np.minimum.reduceat(drawn, ends[filled])
+    refits, safe = refit_sums(sample=sample, sums=sums, totals=totals, first=first)
+    rest = np.flatnonzero(~safe)
+    if rest.size:
+        drawn = drawn[np.repeat(~safe, totals)]
+        ends = np.concatenate([[0], np.cumsum(totals[rest])])
+    for start in range(0, rest.size, space.n_rows):
+        some = rest[start : start + space.n_rows]
+        counts = space.count(drawn, ends[start : start + some.size + 1])
+        refit_alone(sample=sample, counts=counts, rows=some, refits=refits)
+    return refits
+
+
 class CountSpace:
-    """Room for counts of resamples, made once: fresh pages would cost more than the draws."""
+    """Room for counts of resamples, made once: fresh pages would cost more than the counting."""
 
     def __init__(self, n_rows: int, n: int) -> None:
         self.n_rows, self.n = n_rows, n
-        width = n + 10 * math.isqrt(n) + 20
-        self.uniforms = np.empty((n_rows, width))
-        self.cells = np.empty((n_rows, width), dtype=np.int64)
         self.counts = np.empty((n_rows, n))
-        self.offsets = np.arange(n_rows, dtype=np.int64)[:, np.newaxis] * n
+        self.ones = np.ones(n_rows * (n + 10 * math.isqrt(n) + 20))
 
-    def draw(self, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Counts of draws with replacement from n, row r having ``totals[r]`` of them.
+    def count(self, drawn: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """How often each of n places was drawn, row r from ``drawn[ends[r] : ends[r + 1]]``.
 
         Returns
         -------
         (R, n) float64, a view that the next call overwrites; R is at most ``n_rows``.
         """
-        n_rows, most = totals.size, int(totals.max(initial=0))
-        if most > self.uniforms.shape[1]:
-            return CountSpace(n_rows, max(most, self.n))._of(self.n).draw(totals, rng)
-        least = int(totals.min(initial=0))
-        flat = self.uniforms.ravel()[: n_rows * most]
-        rng.random(out=flat)
-        flat *= self.n
-        cells = self.cells.ravel()[: n_rows * most].reshape(n_rows, most)
-        np.copyto(cells.ravel(), flat, casting="unsafe")
-        cells += self.offsets[:n_rows]
-        # Rows have a few draws too many; these go to a cell of their own, which is dropped.
-        surplus = np.arange(least, most) >= totals[:, np.newaxis]
-        cells[:, least:][surplus] = n_rows * self.n
-        found = np.bincount(cells.ravel(), minlength=n_rows * self.n + 1)[:-1]
-        np.copyto(self.counts[:n_rows], found.reshape(n_rows, self.n))
-        return self.counts[:n_rows]
+        from scipy.sparse import csr_matrix
 
-    def _of(self, n: int) -> CountSpace:
-        """The same room for another number of excesses."""
-        self.n, self.counts = n, np.empty((self.n_rows, n))
-        self.offsets = np.arange(self.n_rows, dtype=np.int64)[:, np.newaxis] * n
-        return self
+        part = drawn[ends[0] : ends[-1]]
+        if part.size > self.ones.size:
+            self.ones = np.ones(part.size)
+        out = self.counts[: ends.size - 1]
+        places = (ends - ends[0]).astype(part.dtype)
+        # A sparse matrix with repeated entries, which add up when it is written out.
+        csr_matrix((self.ones[: part.size], part, places), shape=out.shape).toarray(out=out)
+        return out
 
 
 def _block_sizes(total: int, per_block: int) -> Iterator[int]:

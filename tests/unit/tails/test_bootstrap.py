@@ -7,8 +7,9 @@ import pytest
 
 from pybridge.errors import InputError
 from pybridge.tails._distribution import draw
+from pybridge.tails._maximum import profile_maximum
 from pybridge.tails._streams import stream
-from pybridge.tails.bootstrap import CountSpace, percentile_interval
+from pybridge.tails.bootstrap import CountSpace, percentile_interval, resampling_refits
 from pybridge.tails.generalized_pareto import generalized_pareto
 
 
@@ -49,14 +50,45 @@ def test_streams_of_other_purposes_differ() -> None:
         stream(-1, "a")
 
 
-def test_counts_have_the_totals_asked_for_and_are_uniform() -> None:
-    rng = np.random.default_rng(4)
-    for totals in ([0, 5, 4000], [3, 3, 3], [10, 12], [0, 0, 0]):
-        counts = CountSpace(3, 10).draw(np.array(totals), rng)
-        assert counts.shape == (len(totals), 10)
-        assert counts.sum(axis=1).tolist() == totals
-    counts = CountSpace(2, 10).draw(np.array([4000, 4000]), rng)
-    assert np.abs(counts - 400).max() < 4.5 * np.sqrt(400 * 0.9)
+def test_counts_say_how_often_each_place_was_drawn() -> None:
+    drawn = np.array([3, 3, 0, 9, 1, 1, 1], dtype=np.int32)
+    space = CountSpace(3, 10)
+    space.count(drawn, np.array([0, 7]))  # what the next call must not see
+    counts = space.count(drawn, np.array([1, 4, 4, 7]))
+    slow = [np.bincount(drawn[a:b], minlength=10) for a, b in ((1, 4), (4, 4), (4, 7))]
+    assert counts.tolist() == [row.tolist() for row in slow]
+    many = np.arange(4000) % 10
+    assert CountSpace(2, 10).count(many, np.array([0, 1000, 4000])).tolist() == [
+        [100.0] * 10,
+        [300.0] * 10,
+    ]
+
+
+def test_resamples_follow_the_law_of_the_bootstrap() -> None:
+    # Of 40 scores 10 lie above: a resample holds Binomial(40, 1/4) of them, at times none.
+    x = np.sort(draw(rng=np.random.default_rng(3), size=(3,), shape=0.0, scale=1.0))
+    words = {"excesses": x, "shape": 0.1, "scale": 1.0, "n_scores": 12}
+    found = resampling_refits(**words, replicates=20_000, rng=np.random.default_rng(4))
+    empty = np.isnan(found.shape).mean()
+    expected = (1 - 3 / 12) ** 12
+    assert empty == pytest.approx(expected, abs=4 * np.sqrt(expected / 20_000))
+
+
+@pytest.mark.parametrize(("shape", "n"), [(0.1, 1570), (-0.45, 300), (0.0, 40)])
+def test_refits_are_those_of_the_resampled_excesses(shape: float, n: int) -> None:
+    x = np.sort(draw(rng=np.random.default_rng(7), size=(n,), shape=shape, scale=2.0))[::-1]
+    fit = generalized_pareto(x, threshold=0.0, engine="native")
+    words = {"excesses": x, "shape": fit.exact_shape, "scale": fit.exact_scale}
+    found = resampling_refits(
+        **words, n_scores=20 * n, replicates=200, rng=np.random.default_rng(8)
+    )
+    # The same draws again, by hand, each resample fitted as a sample of its own.
+    rng = np.random.default_rng(8)
+    totals = rng.binomial(20 * n, 1 / 20, size=200)
+    places = np.split(rng.integers(0, n, size=totals.sum(), dtype=np.int32), np.cumsum(totals)[:-1])
+    alone = [profile_maximum(excesses=x[some]) for some in places]
+    np.testing.assert_allclose(found.shape, [one.shape for one in alone], atol=1e-8)
+    np.testing.assert_allclose(found.scale, [one.scale for one in alone], rtol=1e-8)
 
 
 def test_a_sample_with_replicates_at_the_boundary_says_so() -> None:
