@@ -67,7 +67,8 @@ class FitExports:
         -------
         str
             The script. For ``engine="native"`` it asks sae for the same optimum with a tight
-            PRECISION, equal to about nine digits; otherwise the numbers are the same to the bit.
+            PRECISION, equal to about nine digits (hbsae for the same posterior, to about seven);
+            otherwise the numbers are the same to the bit.
         """
         from pybridge.smoothing._r_script import (
             fay_herriot_script,
@@ -89,7 +90,9 @@ class FitExports:
         return text
 
     def to_rds(self: Any, path: str | PathLike[str]) -> Path:
-        """Save the object that R's sae or emdi returns, for ``readRDS()``.
+        """Save the object that R's sae, emdi or hbsae returns, for ``readRDS()``.
+
+        Of a native fit that of its script.
 
         Parameters
         ----------

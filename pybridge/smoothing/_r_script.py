@@ -11,24 +11,30 @@ import numpy as np
 
 from pybridge.engines._sae_script import sae_script
 from pybridge.errors import InputError
+from pybridge.smoothing._hbsae_script import posterior_script
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.tables.area import AreaTable
 
 # sae's relative change at which its scoring has the optimum to nearly all digits of a double.
-_TIGHT = {"MAXITER": 1000, "PRECISION": 1e-13, "B": 0}
+TIGHT = {"MAXITER": 1000, "PRECISION": 1e-13, "B": 0}
 
 
 def fay_herriot_script(spec: FayHerriotSpec, area: AreaTable) -> str:
-    """The script: data, the call of sae::mseFH, and what the guarded mode adds to it."""
+    """The script: data, the call of sae::mseFH, and what the guarded mode adds to it.
+
+    Of the Bayesian model the call of hbsae::fSAE.Area.
+    """
+    if spec.method == "bayes":
+        return posterior_script(spec, area)
     if spec.method not in ("REML", "ML", "FH"):
         raise InputError(
             f"R's sae has no method {spec.method!r}, so there is no script with the same numbers",
             code="not_available",
             field="method",
-            expected="REML | ML | FH",
+            expected="REML | ML | FH | bayes",
             got=spec.method,
         )
-    options = spec.options if spec.engine == "sae" else _TIGHT
+    options = spec.options if spec.engine == "sae" else TIGHT
     sampled = area.sampled
     parts = [_head(spec, area), _data(area, sampled), _call(spec, options)]
     guarded = spec.engine == "sae" and spec.mode == "guarded"
@@ -45,7 +51,7 @@ def finite_script(
     spec: FayHerriotSpec, area: AreaTable, wide: AreaTable, spread: np.ndarray
 ) -> str:
     """The model's script, with variances d + s²/N, and the means of the finite domains from it."""
-    if spec.engine not in ("sae", "native"):
+    if spec.engine not in ("sae", "native") or spec.method == "bayes":
         raise InputError(
             "a script for finite domains is there for sae's fits, and for native ones like them",
             code="not_available",

@@ -8,6 +8,7 @@ variance, in which JAGS is given the data). The chains are summarised in R.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,6 +137,20 @@ def _prior_and_unit(
         area.variance[seen], residual=residual, depth=len(levels.names)
     )
     return prior, float(np.sqrt(np.median(area.variance[seen])))
+
+
+def chains_of(
+    area: AreaTable,
+    levels: TaxonomyLevels,
+    spec: TaxonomySpec,
+    prior: TaxonomyPrior | None,
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Any], float]:
+    """What JAGS is asked for a fit, also for one that it did not make; and its unit."""
+    seed = 1 if spec.seed is None else spec.seed
+    asked = replace(spec, prior=prior, options=dict(options), seed=seed)
+    prior, unit = _prior_and_unit(area, levels, asked)
+    return _inputs(area, levels, asked, prior, unit), unit
 
 
 def _read(

@@ -48,11 +48,23 @@ def _data(area: AreaTable, levels: TaxonomyLevels) -> str:
     return "\n".join(lines) + "\n"
 
 
+def metafor_options(spec: TaxonomySpec) -> tuple[bool, dict[str, Any]]:
+    """rma.mv's sparse and control: as asked for, of a native fit those that find its optimum."""
+    if spec.engine != "metafor":
+        return False, dict(_TIGHT)
+    control = {k: v for k, v in spec.options.items() if k not in ("sparse", "time_limit")}
+    return bool(spec.options["sparse"]), control
+
+
+def sampler_options(spec: TaxonomySpec) -> dict[str, Any]:
+    """JAGS's chains: as asked for, of a native fit long ones."""
+    if spec.engine != "rjags":
+        return dict(_SAMPLER)
+    return {name: spec.options[name] for name in _SAMPLER}
+
+
 def _by_metafor(spec: TaxonomySpec, levels: TaxonomyLevels) -> str:
-    sparse, control = False, dict(_TIGHT)
-    if spec.engine == "metafor":
-        sparse = bool(spec.options["sparse"])
-        control = {k: v for k, v in spec.options.items() if k not in ("sparse", "time_limit")}
+    sparse, control = metafor_options(spec)
     names = [f"level{place + 1}" for place in range(len(levels.names))]
     random = ", ".join(f"~ 1 | {name}" for name in names)
     frame = ", ".join(f"{name} = factor({name}[known])" for name in names)
@@ -77,9 +89,7 @@ def _by_metafor(spec: TaxonomySpec, levels: TaxonomyLevels) -> str:
 
 
 def _by_rjags(spec: TaxonomySpec, levels: TaxonomyLevels, prior: TaxonomyPrior) -> str:
-    options: dict[str, Any] = dict(_SAMPLER)
-    if spec.engine == "rjags":
-        options.update({name: spec.options[name] for name in _SAMPLER})
+    options = sampler_options(spec)
     shape, scale = prior.arrays(len(levels.names))
     coarse = [f"level{place + 1}" for place in range(len(levels.names) - 1)]
     codes = ", ".join(f"{name} = match({name}, sort(unique({name})))" for name in coarse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,7 +109,7 @@ def taxonomy_model(
         engine=engine,
         method=method,
         level=check_level(level),
-        seed=None if seed is None else whole_number("seed", seed, least=0, most=2**31 - 1),
+        seed=_seed(seed, engine),
         prior=_prior(prior, method, table, len(taxonomy.names)),
         options=options,
     )
@@ -121,6 +122,13 @@ def taxonomy_model(
         versions=answer.versions,
     )
     return TaxonomyFit(spec=spec, area=table, levels=taxonomy, answer=answer, provenance=made_by)
+
+
+def _seed(seed: int | None, engine: str) -> int | None:
+    """The seed; for JAGS a fresh one where none is given, so that the record knows it."""
+    if seed is None:
+        return secrets.randbelow(2**31 - 100) if engine == "rjags" else None
+    return whole_number("seed", seed, least=0, most=2**31 - 1)
 
 
 def _no_such_method(engine: str, method: Any, methods: tuple[str, ...]) -> InputError:

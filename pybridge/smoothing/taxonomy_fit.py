@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -292,3 +293,28 @@ class TaxonomyFit(Record, FitViews):
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         return text
+
+    def to_rds(self, path: str | PathLike[str]) -> Path:
+        """Save R's object for ``readRDS()``: ``rma.mv`` for REML and ML, JAGS's chains for bayes.
+
+        R is asked again with the same options and seed. Of a native fit it is that of the script:
+        metafor at the same optimum with a tight stopping rule, or long chains of JAGS.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Path
+            Where it is. On ``rma.mv`` metafor's summary, ranef, predict and profile work, groups
+            under the user's labels; chains (coda's ``mcmc.list``) are in the user's units, nodes
+            beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each level.
+
+        Raises
+        ------
+        EngineUnavailable, EngineError
+        """
+        from pybridge.smoothing._taxonomy_rds import save
+
+        return save(self, path)
