@@ -285,12 +285,14 @@ def _median(t: np.ndarray, weight: np.ndarray, vector: np.ndarray) -> float:
     cutoff = np.pi / float(np.abs(vector).max())
     centre = float(weight @ t)
     spread = float(np.sqrt(weight @ (t - centre) ** 2))
+
+    def below(middle: float) -> float:
+        return float(weight @ sici(cutoff * (middle - t))[0])
+
+    from scipy.optimize import brentq
+
     low, high = centre - 2.0 * spread, centre + 2.0 * spread
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        below = weight @ sici(cutoff * (middle - t))[0] / np.pi
-        if below < 0.0:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+    # Each step is a sine integral a node: secants need a fifth of bisection's sixty.
+    if below(low) >= 0.0 or below(high) <= 0.0:
+        return centre
+    return float(brentq(below, low, high, xtol=1e-15 * spread, rtol=1e-15))
