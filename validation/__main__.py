@@ -36,7 +36,8 @@ from pybridge.crosscheck.agreement import (  # noqa: E402
 from validation.suites.plain_r import PlainR  # noqa: E402
 
 SUITES = (
-    *("area", "taxonomy", "tails", "direct", "sae_functions", "emdi_functions"),
+    *("area", "area_variants", "taxonomy", "tails", "direct", "sae_functions", "emdi_functions"),
+    "tails_functions",
     *("published", "bayes", "kept"),
 )
 # It takes as long as all others together, and there are two at a time.
