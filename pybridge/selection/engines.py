@@ -166,6 +166,7 @@ def fit_native(
     level: float,
     seed: int,
     quantiles: bool,
+    near: Any = None,
 ) -> Any:
     """One problem by the native engine, or the error that it raised.
 
@@ -179,6 +180,8 @@ def fit_native(
         As in `fit_in_r`.
     quantiles : bool
         Whether intervals of a posterior are wanted.
+    near : optional
+        The fit of a problem much like this one, for a search to start from.
     """
     seen = ~np.isnan(problem.estimate)
     try:
@@ -189,7 +192,7 @@ def fit_native(
             "covariates": problem.covariates,
             "level": level,
         }
-        return _native(candidate, words, levels, seed, quantiles)
+        return _native(candidate, words, levels, seed, quantiles, near)
     except (InputError, FitError) as error:
         return error
 
@@ -200,6 +203,7 @@ def _native(
     levels: tuple[np.ndarray, ...],
     seed: int,
     quantiles: bool,
+    near: Any = None,
 ) -> Any:
     if candidate.smoothing == "fay_herriot" and candidate.method != "bayes":
         spec = FayHerriotSpec(NATIVE, candidate.method, level=words["level"])
@@ -215,6 +219,7 @@ def _native(
     if candidate.method == "bayes":
         from pybridge.smoothing._taxonomy import fit_taxonomy_bayes
 
+        words["start"] = getattr(near, "model_variances", None)
         return fit_taxonomy_bayes(
             levels=levels, quantiles=quantiles, seed=seed, **candidate.options, **words
         )

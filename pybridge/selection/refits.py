@@ -17,7 +17,7 @@ from pybridge.selection.candidates import Candidate
 from pybridge.selection.engines import NATIVE, batch_key, fit_in_r, fit_native
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
 from pybridge.selection.functions import FunctionFailed, function_rest, function_whole
-from pybridge.selection.smoothed import SmoothingProblem, area_problems, taxonomy_codes
+from pybridge.selection.smoothed import Known, SmoothingProblem, area_problems, taxonomy_codes
 
 Announce = Callable[[str], None]
 
@@ -73,6 +73,7 @@ def fit_resamples(
     say = announce or (lambda text: None)
     found: dict[str, list[CandidateFit]] = {}
     problems: dict[str, list[list[SmoothingProblem]]] = {}
+    known: list[Known] = [{} for _ in resamples]
     for item in candidates:
         try:
             if item.function is not None:
@@ -81,7 +82,7 @@ def fit_resamples(
                 found[item.name] = _direct(item, resamples)
             else:
                 problems[item.name] = [
-                    area_problems(item, each.replicates, whole=k == 0)
+                    area_problems(item, each.replicates, whole=k == 0, known=known[k])
                     for k, each in enumerate(resamples)
                 ]
         except (FitError, FunctionFailed) as error:
@@ -172,10 +173,11 @@ def _answers(
     for item in candidates:
         if item.engine == NATIVE:
             say(f"fitting {item.name} natively ({item.smoothing}, {item.method})")
-            found[item.name] = [
-                fit_native(item, area, labels=first.population.domains, quantiles=k == 0, **words)
-                for k, area in enumerate(flat[item.name])
-            ]
+            words["labels"] = first.population.domains
+            whole, *others = flat[item.name]
+            near = fit_native(item, whole, quantiles=True, **words)
+            rest = [fit_native(item, one, quantiles=False, near=near, **words) for one in others]
+            found[item.name] = [near, *rest]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,24 +38,48 @@ class SmoothingProblem:
     spread: np.ndarray
 
 
+# Direct inputs by what they are made from, for candidates that share them.
+Known = dict[Any, "list[tuple[np.ndarray, np.ndarray, np.ndarray]]"]
+
+
 def area_problems(
-    candidate: Candidate, replicates: Replicates, *, whole: bool = True
+    candidate: Candidate,
+    replicates: Replicates,
+    *,
+    whole: bool = True,
+    known: Known | None = None,
 ) -> list[SmoothingProblem]:
-    """The whole sample's problem, where it is wanted, then that of the sample without each fold."""
-    population = replicates.population
+    """The whole sample's problem, where it is wanted, then that of the sample without each fold.
+
+    ``known`` keeps direct inputs for the next candidate of the same replicates.
+    """
     x = _covariates(candidate.area_formula or "~ 1", replicates)
-    request, ht = direct_request(candidate, population), DirectRequest("ht")
+    known = {} if known is None else known
+    key = candidate.direct, candidate.unit_auxiliary, candidate.slope, candidate.variance
+    if key not in known:
+        known[key] = _direct_inputs(candidate, replicates, whole)
     out: list[SmoothingProblem] = []
+    for z, d, c in known[key]:
+        inside = d + c if candidate.finite_population else d
+        area = AreaProblem(z, np.where(np.isnan(z), np.nan, inside), x)
+        out.append(SmoothingProblem(area, d, c))
+    return out
+
+
+def _direct_inputs(
+    candidate: Candidate, replicates: Replicates, whole: bool
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Direct estimates z (m,), NaN where there is none, their variances d, and spreads c."""
+    population = replicates.population
+    request, ht = direct_request(candidate, population), DirectRequest("ht")
+    out = []
     parts = [replicates.sample.whole] if whole else []
     for moments in (*parts, replicates.rest):
         z, base = replicates.linear(request, moments), replicates.linear(ht, moments)
         for r in range(moments.n_replicates):
             d, c = _sampling_variance(candidate, moments, r, z, base, population.size)
             seen = (moments.n[r] > 0) & np.isfinite(d)
-            estimate = np.where(seen, z.estimate[r], np.nan)
-            inside = d + c if candidate.finite_population else d
-            area = AreaProblem(estimate, np.where(seen, inside, np.nan), x)
-            out.append(SmoothingProblem(area, d, c))
+            out.append((np.where(seen, z.estimate[r], np.nan), d, c))
     return out
 
 

@@ -42,6 +42,7 @@ def fit_taxonomy_bayes(
     integration: str = "auto",
     seed: int | None = None,
     n_draws: int = 1000,
+    start: np.ndarray | None = None,
 ) -> TaxonomyPosterior:
     """Posterior of theta_i = x_i'beta + sum over levels of v, from z_i ~ N(theta_i, d_i).
 
@@ -72,6 +73,9 @@ def fit_taxonomy_bayes(
         Of the sampler.
     n_draws : int
         Draws of the sampler a chain (of eight), after 300 that are thrown away.
+    start : (R,), optional
+        Variances near the posterior mode, as a fit to most of the same data has them: the mode is
+        then looked for from there. The answer differs by the quadrature's own error.
 
     Raises
     ------
@@ -99,11 +103,17 @@ def fit_taxonomy_bayes(
         return _by_sampling(
             problem, z, d, level=level, quantiles=quantiles, seed=seed, n_draws=n_draws
         )
-    return _by_quadrature(problem, z, d, level=level, quantiles=quantiles)
+    return _by_quadrature(problem, z, d, level=level, quantiles=quantiles, start=start)
 
 
 def _by_quadrature(
-    problem: Problem, z: np.ndarray, d: np.ndarray, *, level: float, quantiles: bool
+    problem: Problem,
+    z: np.ndarray,
+    d: np.ndarray,
+    *,
+    level: float,
+    quantiles: bool,
+    start: np.ndarray | None,
 ) -> TaxonomyPosterior:
     """Moments and intervals over the lattice's nodes."""
     lattice = integrate(
@@ -111,6 +121,7 @@ def _by_quadrature(
         low=problem.low,
         high=problem.high,
         mean_exists=problem.mean_exists,
+        start=None if start is None else np.log(start) - 2.0 * np.log(problem.scale),
     )
     variances, weight = _heavy(lattice, _LIGHTEST)
     found = posterior_moments(variances, weight, problem.data)

@@ -9,7 +9,8 @@ so skewed posteriors and long tails need no box.
 The density is then filled in at half the step. Of that fine lattice the expectations use the points
 whose coordinates are all even or all odd (a body-centred lattice: twice the coarse points, with the
 square of the coarse lattice's error); their moments are checked against the fine lattice's, which
-also serves the medians.
+also serves the medians. Where they are not quite good enough the fine lattice's own points are,
+since its error is a power of theirs; only beyond that is the step halved again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Lattice:
     ``log_variance`` (K, R) coarse to fine, ``weight`` (K,), ``sparse`` (K,) half of the nodes,
     which form a lattice themselves, good to about the square root of the error; ``median``,
     ``mean`` (R,) of the variances; ``error``: difference of the moments to those of the fine
-    lattice.
+    lattice, or, where the nodes are that lattice itself, the error expected of it.
     """
 
     log_variance: np.ndarray
@@ -78,16 +79,23 @@ class _Frame:
 
 
 def find_mode(
-    log_density: LogDensity, *, low: np.ndarray, high: np.ndarray
+    log_density: LogDensity,
+    *,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Mode (R,) of the log density, its second derivatives (R, R) nearby, and its height.
 
-    A grid, then Newton steps on a quadratic through a stencil, up to a tenth of the width: the
-    lattice that is laid around it needs no more.
+    A grid, or a point that is near by, then Newton steps on a quadratic through a stencil, up to
+    a tenth of the width: the lattice that is laid around it needs no more.
     """
     depth = low.size
-    axes = [np.linspace(a, b, 8) for a, b in zip(low, high)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, depth)
+    if start is None:
+        axes = [np.linspace(a, b, 8) for a, b in zip(low, high)]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, depth)
+    else:
+        grid = np.clip(start, low, high)[None]
     value = log_density(grid)
     point, best = grid[int(np.argmax(value))], float(value.max())
     width = np.full(depth, 0.5)
@@ -136,7 +144,12 @@ def _stencil(
 
 
 def integrate(
-    log_density: LogDensity, *, low: np.ndarray, high: np.ndarray, mean_exists: np.ndarray
+    log_density: LogDensity,
+    *,
+    low: np.ndarray,
+    high: np.ndarray,
+    mean_exists: np.ndarray,
+    start: np.ndarray | None = None,
 ) -> Lattice:
     """Lattice quadrature of a posterior of log variances (R,), R <= 3.
 
@@ -148,8 +161,10 @@ def integrate(
         Box in which the mode is looked for.
     mean_exists : (R,) bool
         Where the posterior mean of the variance is finite.
+    start : (R,), optional
+        Log variances near the mode, of a posterior like this one.
     """
-    mode, bend, peak = find_mode(log_density, low=low, high=high)
+    mode, bend, peak = find_mode(log_density, low=low, high=high, start=start)
     frame = _Frame(mode=mode, turn=_axes(bend), peak=peak, mean_exists=mean_exists)
     points, value = _explore(log_density, frame)
     for _ in range(_MOST_HALVINGS):
@@ -161,6 +176,10 @@ def integrate(
         error = float(np.abs(all_moments - part).max())
         if error < _TOLERANCE[mode.size] or len(points) > _MOST_POINTS:
             break
+        # Of the order of exp(-c/h) at worst, in steps h shorter by the root of the ratio of counts.
+        expected = error ** (2.0 ** (1.0 - 1.0 / mode.size))
+        if expected < _TOLERANCE[mode.size]:
+            return _collect(frame, points, value, np.ones(len(points), dtype=bool), expected)
     return _collect(frame, points, value, chosen, error)
 
 
@@ -266,10 +285,11 @@ def _collect(
     median = [_median(t[:, level], weight, frame.turn[level]) for level in range(t.shape[1])]
     mean = np.where(frame.mean_exists, weight @ np.exp(t), np.nan)
     kept = weight[chosen]
+    whole = bool(chosen.all()) and t.shape[1] > 1
     return Lattice(
         log_variance=t[chosen],
         weight=kept / kept.sum(),
-        sparse=points[chosen, 0] % 2 == 0,
+        sparse=_body_centred(points) if whole else points[chosen, 0] % 2 == 0,
         median=np.exp(np.array(median)),
         mean=mean,
         error=error,
