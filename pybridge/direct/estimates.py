@@ -15,6 +15,7 @@ from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
 from pybridge.direct.variances import ModelledVariances, modelled_variances
 from pybridge.design.groups import group_covariance
+from pybridge.tables.area_join import with_covariates
 
 if TYPE_CHECKING:
     from pybridge.direct._survey import SurveyAnswer
@@ -127,11 +128,21 @@ class DirectEstimates(Record):
             }
         )
 
-    def to_area(self) -> pd.DataFrame:
+    def to_area(self, covariates: pd.DataFrame | None = None) -> pd.DataFrame:
         """The table that an area-level model starts from, one row a domain.
 
         Estimates and variances, NaN in domains without labels (their synthetic value is no
         observation), beside the population's groups, sizes and auxiliary means.
+
+        Parameters
+        ----------
+        covariates : pandas.DataFrame, optional
+            Further columns, one row a domain, the labels in a column ``domain``.
+
+        Raises
+        ------
+        InputError
+            ``domains_differ``, with the domains that only one of both has.
         """
         population = self.sample.population
         seen = self.n_labelled > 0
@@ -141,7 +152,8 @@ class DirectEstimates(Record):
         table["estimate"] = np.where(seen, self.estimate, np.nan)
         table["variance"] = np.where(seen, self.variance, np.nan)
         means = dict(zip(population.auxiliary, population.auxiliary_means.T))
-        return pd.DataFrame({**table, **means})
+        area = pd.DataFrame({**table, **means})
+        return area if covariates is None else with_covariates(area, covariates, domain="domain")
 
     def covariance(self) -> np.ndarray:
         """Design-based covariance of all domain estimates, shape (m, m), from the whole design.

@@ -51,6 +51,16 @@ class LeftOut(Record):
             changed[name] = values
         return dataclasses.replace(self, **changed)
 
+    def of_finite_domains(self, spread: np.ndarray) -> LeftOut:
+        """Of the means of finite domains, which scatter by s²/N (n,) about the model's."""
+        mse = self.mse + spread
+        with np.errstate(invalid="ignore", divide="ignore"):
+            stretch = np.sqrt(np.where(self.mse > 0, mse / self.mse, np.nan))
+        ends = [
+            self.prediction + stretch * (end - self.prediction) for end in (self.lower, self.upper)
+        ]
+        return dataclasses.replace(self, mse=mse, lower=ends[0], upper=ends[1])
+
     def finished(self, exists: np.ndarray, *, n_refitted: int) -> LeftOut:
         """With NaN for the variances (n,) that are infinite."""
         mse, spread = (np.where(exists, v, np.nan) for v in (self.mse, self.spread))

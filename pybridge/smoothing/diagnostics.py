@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.special import gammaincc
 
 from pybridge._record import Record
+from pybridge.smoothing._model_scale import ModelScale
 from pybridge.smoothing.taxonomy_fit import TaxonomyFit
 
 if TYPE_CHECKING:
@@ -300,12 +301,16 @@ def _criteria(fit: FayHerriotFit | TaxonomyFit) -> tuple[float, float, float, fl
 
 def _explained(fit: FayHerriotFit | TaxonomyFit) -> tuple[float, float]:
     area, seen = fit.area, fit.area.sampled
+    direct, variance = area.estimate, area.variance
     if fit.spec.options.get("transformation", "no") not in ("no", None):
-        # On the transformed scale, which the engine alone knows.
-        known = fit.fit.criteria  # type: ignore[union-attr]
-        return float(known.get("AdjR2", math.nan)), float(known.get("FH_R2", math.nan))
+        # On the transformed scale, which an R engine does not give back.
+        scale = fit.fit.engine_fit  # type: ignore[union-attr]
+        if not isinstance(scale, ModelScale):
+            known = fit.fit.criteria  # type: ignore[union-attr]
+            return float(known.get("AdjR2", math.nan)), float(known.get("FH_R2", math.nan))
+        direct, variance = scale.direct, scale.variance
     return explained_shares(
-        direct=area.estimate[seen], variance=area.variance[seen], covariates=area.covariates[seen]
+        direct=direct[seen], variance=variance[seen], covariates=area.covariates[seen]
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._checks import need_frame
 from pybridge._options import check_level, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
@@ -26,6 +27,7 @@ from pybridge.smoothing._finite_request import finite_spread, for_finite_domains
 from pybridge.smoothing._spec import FayHerriotSpec, shown
 from pybridge.smoothing.fay_herriot_fit import FayHerriotFit
 from pybridge.tables.area import AreaTable, area_table
+from pybridge.tables.area_join import with_covariates
 
 __all__ = ["ADAPTERS", "CORRELATED", "Adapter", "FayHerriotFit", "fay_herriot"]
 
@@ -38,6 +40,7 @@ def fay_herriot(
     *,
     variance: str = "variance",
     domain: str | None = None,
+    covariates: pd.DataFrame | None = None,
     engine: str = "sae",
     method: str = "REML",
     correlation: str | None = None,
@@ -67,6 +70,8 @@ def fay_herriot(
         observed in full.
     domain : str, optional
         Column of the domains' labels; by default ``domain`` if there is one, else row numbers.
+    covariates : pandas.DataFrame, optional
+        Further columns from a table of their own, one row a domain, labels in the same column.
     engine : {"sae", "emdi", "hbsae", "native"}
         Who computes: R's package sae, emdi or hbsae, or pybridge itself (exact optimum, any number
         of domains, no R). Never one in place of the other.
@@ -131,6 +136,9 @@ def fay_herriot(
     module = importlib.import_module(adapter.module)
     options = module.complete_options(engine_options)
     rows = area.to_frame() if isinstance(area, Record) else area
+    if covariates is not None:
+        need_frame("area", rows)
+        rows = with_covariates(rows, covariates, domain=domain or "domain")
     table = area_table(formula, rows, variance=variance, domain=domain, time=time)
     labelled = domain is not None or "domain" in rows.columns
     own = own_case(method, adapter.methods)

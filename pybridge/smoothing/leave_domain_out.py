@@ -200,7 +200,7 @@ def leave_out_fay_herriot(fit: FayHerriotFit, level: float | None) -> LeaveDomai
     seen = area.sampled
     words: dict[str, Any] = {
         "estimate": area.estimate[seen],
-        "variance": area.variance[seen],
+        "variance": fit.engine_area.variance[seen],
         "covariates": area.covariates[seen],
         "level": level,
     }
@@ -211,6 +211,8 @@ def leave_out_fay_herriot(fit: FayHerriotFit, level: float | None) -> LeaveDomai
         found = leave_out_area(**words)
     else:
         found = _by_likelihood(words, method)
+    if fit.spread is not None:
+        found = found.of_finite_domains(fit.spread[seen])
     return _record(fit, seen, found, level)
 
 
@@ -266,13 +268,15 @@ def _record(
 
 def _need_plain(fit: FayHerriotFit, method: str) -> None:
     """Only models whose refits the native engine has."""
+    from pybridge.smoothing._adjusted import ADJUSTED_METHODS
     from pybridge.smoothing._area_model import NATIVE_METHODS
 
+    able = (*NATIVE_METHODS, *ADJUSTED_METHODS)
     if fit.spec.correlation is not None:
         asked, field = f"{fit.spec.correlation} correlation", "correlation"
     elif fit.spec.options.get("transformation", "no") not in ("no", None):
         asked, field = f"transformation {fit.spec.options['transformation']!r}", "transformation"
-    elif method != "BAYES" and method not in NATIVE_METHODS:
+    elif method != "BAYES" and method not in able:
         asked, field = f"method {fit.spec.method!r}", "method"
     else:
         return
@@ -280,8 +284,7 @@ def _need_plain(fit: FayHerriotFit, method: str) -> None:
         f"domains cannot be left out of a fit with {asked}",
         code="not_available",
         field=field,
-        expected=f"independent domain effects, no transformation, {', '.join(NATIVE_METHODS)} "
-        "or bayes",
+        expected=f"independent domain effects, no transformation, {', '.join(able)} or bayes",
         got=asked,
     )
 

@@ -20,6 +20,7 @@ from pybridge.smoothing._taxonomy_prior import TaxonomyPrior, default_shapes, pr
 from pybridge.smoothing._taxonomy_spec import TaxonomySpec
 from pybridge.smoothing.taxonomy_fit import TaxonomyFit
 from pybridge.tables.area import AreaTable, area_table
+from pybridge.tables.area_join import with_covariates
 
 # Engine, its methods, and the module with complete_options(given, method) and fit(...).
 ENGINES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -37,6 +38,7 @@ def taxonomy_model(
     *,
     variance: str = "variance",
     levels: Sequence[str],
+    covariates: pd.DataFrame | None = None,
     engine: str = "native",
     method: str = "bayes",
     prior: TaxonomyPrior | Mapping[str, Any] | None = None,
@@ -61,6 +63,9 @@ def taxonomy_model(
     levels : sequence of str
         Columns of the taxonomy, coarse to fine, the last one the domain itself:
         ``["region", "county"]``.
+    covariates : pandas.DataFrame, optional
+        Further columns from a table of their own, one row a domain, labels in the last level's
+        column.
     engine : {"native", "rjags", "metafor"}
         Who computes. Never one in place of the other.
     method : {"bayes", "REML", "ML"}
@@ -103,6 +108,8 @@ def taxonomy_model(
     options = module.complete_options(engine_options, method)
     rows = need_frame("area", area.to_frame() if isinstance(area, Record) else area)
     taxonomy = taxonomy_levels(rows, levels)
+    if covariates is not None:
+        rows = with_covariates(rows, covariates, domain=taxonomy.names[-1])
     table = area_table(formula, rows, variance=variance, domain=taxonomy.names[-1])
     need_enough(int(table.sampled.sum()), table.covariates.shape[1])
     spec = TaxonomySpec(

@@ -121,6 +121,7 @@ def area_table(
     sampling = numeric_column(table, variance, field="variance", missing=True)
     sampled = ~np.isnan(estimate)
     check_variances(sampling[sampled], labels=domains[sampled])
+    check_range(estimate[sampled], sampling[sampled], parsed.outcome, labels=domains[sampled])
     names, covariates = area_covariates(parsed, table, sampled=sampled, labels=domains)
     check_counts(n_sampled=int(sampled.sum()), n_coefficients=len(names))
     collinear_columns(covariates[sampled], names=names, field="formula")
@@ -210,6 +211,7 @@ def check_variances(variance: np.ndarray, *, labels: np.ndarray | None = None) -
                 expected="a finite number, 0 or greater, beside every direct estimate",
                 got=f"domains {listed(names[bad])}",
             )
+    _check_sizes(variance, names)
     if len(variance) and not (variance > 0).any():
         raise InputError(
             "all sampling variances are 0: there is nothing to smooth",
@@ -218,4 +220,51 @@ def check_variances(variance: np.ndarray, *, labels: np.ndarray | None = None) -
             expected="variances (squared standard errors) greater than 0",
             got=f"{len(variance)} zeros",
             hint="Use variance='smoothed' of the direct estimators where outcomes are constant.",
+        )
+
+
+# Sizes whose squares, weighted and summed, neither overflow nor vanish; how far apart variances,
+# or estimates and standard errors, may lie for anything to be left of the smaller ones.
+_LARGEST, _FURTHEST = 1e60, 1e40
+
+
+def check_range(
+    estimate: np.ndarray, variance: np.ndarray, name: str, *, labels: np.ndarray
+) -> None:
+    """Estimates (n,) of a size that can be computed with beside their variances, or InputError."""
+    if not (variance > 0).any():
+        return
+    typical = float(np.sqrt(np.median(variance[variance > 0])))
+    most = min(_LARGEST, _FURTHEST * typical)
+    wild = np.abs(estimate) > most
+    if wild.any():
+        raise InputError(
+            f"estimates in {name!r} are too large to compute with",
+            code="out_of_range",
+            field="formula",
+            expected=f"at most {most:g} in size",
+            got=f"domains {listed(labels[wild])}",
+            hint="Choose another unit of measurement, or look at the variances.",
+        )
+
+
+def _check_sizes(variance: np.ndarray, names: np.ndarray) -> None:
+    """Variances (n,) that can be computed with, not too far apart; 0 is one."""
+    positive = variance[variance > 0]
+    if not positive.size:
+        return
+    typical = float(np.median(positive))
+    low = max(1.0 / _LARGEST**2, typical / _FURTHEST)
+    high = min(_LARGEST**2, typical * _FURTHEST)
+    wild = (variance > high) | ((variance > 0) & (variance < low))
+    if wild.any():
+        raise InputError(
+            f"the sampling variance of {int(wild.sum())} domains is out of the range that can be "
+            "computed with beside the others",
+            code="out_of_range",
+            field="variance",
+            expected=f"0, or {low:.3g} to {high:.3g}",
+            got=f"domains {listed(names[wild])}",
+            hint="A domain that says nothing has an empty estimate; one observed in full has "
+            "variance 0.",
         )

@@ -115,6 +115,51 @@ def test_predictive_densities_multiply_in_any_order():
     assert one == pytest.approx(other, abs=1e-8)
 
 
+@pytest.mark.parametrize("method", ["AMRL", "AMPL_YL"])
+def test_adjusted_likelihoods_by_fitting_again(method):
+    frame = table(spread=0.0, seed=3)
+
+    def fit(area):
+        return fay_herriot("estimate ~ x", area, engine="native", method=method)
+
+    found = fit(frame).leave_domain_out()
+    assert found.numbers.n_refitted == M
+    close(found.to_frame(), honest(frame, fit), 1e-9)
+
+
+@pytest.mark.parametrize("method", ["REML", "bayes"])
+def test_means_of_finite_domains(method):
+    frame = table(outside=[2]).assign(N=np.linspace(3, 40, M), s2=1.5)
+    words = {"engine": "native", "method": method}
+    words |= {"finite_population": "N", "element_variance": "s2"}
+
+    def fit(area):
+        return fay_herriot("estimate ~ x", area, **words)
+
+    found = fit(frame).leave_domain_out()
+    close(found.to_frame(), honest(frame, fit), 1e-6)
+    size = found.to_frame()["mse"] + found.direct_variance
+    np.testing.assert_allclose(found.numbers.spread, size, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ({"method": "reblup", "k": 1.345}, "method"),
+        ({"transformation": "log"}, "transformation"),
+    ],
+)
+def test_models_that_cannot_be_refitted_say_so(words, field):
+    frame = table()
+    frame["estimate"] = np.exp(0.1 * frame["estimate"])
+    fit = fay_herriot("estimate ~ x", frame, engine="native", **words)
+    with pytest.raises(InputError) as caught:
+        fit.leave_domain_out()
+    assert caught.value.code == "not_available" and caught.value.field == field
+    found = fit.diagnostics()
+    assert np.isfinite(found.brown_statistic) and np.isfinite(found.marginal_r2)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_taxonomy_bayes(depth):
     frame = table(outside=[2, 12])
