@@ -112,9 +112,8 @@ diagnosis <- function(z) {
   m <- c(1 / z$rate, 10^seq(-1, 3.75 + log10(z$npy), by = 0.1))
   q <- ismev:::gpdq2(a, u, z$rate, m)
   d <- t(ismev:::gpd.rl.gradient(a = c(z$rate, a), m = m))
-  v <- diag(3)
-  v[1, ] <- c(z$rate * (1 - z$rate) / z$n, 0, 0)
-  v[2:3, ] <- cbind(0, z$cov)
+  v <- matrix(c((z$rate * (1 - z$rate)) / z$n, 0, 0, 0, z$cov[1, 1], z$cov[1, 2], 0,
+    z$cov[2, 1], z$cov[2, 2]), ncol = 3)
   s <- sqrt(apply(d, 1, ismev:::q.form, m = v))
   shown <- q > u - 1
   h <- hist(z$data, plot = FALSE)
@@ -125,7 +124,8 @@ diagnosis <- function(z) {
     put("qq_model", ismev:::gpdq(a, u, 1 - (1:k) / (k + 1))), put("qq_empirical", sort(z$data)),
     put("rl_period", m[shown] / z$npy), put("rl_level", q[shown]),
     put("rl_upper", q[shown] + 1.96 * s[shown]), put("rl_lower", q[shown] - 1.96 * s[shown]),
-    put("breaks", h$breaks), put("density", h$density),
+    put("rl_point_period", (1 / (1 - (1:z$n) / (z$n + 1)) / z$npy)[sort(z$xdata) > u]),
+    put("rl_point_level", sort(z$xdata)[sort(z$xdata) > u]), put("breaks", h$breaks), put("density", h$density),
     put("density_x", x), put("density_model", ismev:::gpd.dens(a, u, x))
   )
 }

@@ -105,12 +105,12 @@ def _clusters(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
 
 def _exi(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     call = call_of("evd::exi", ["data", "u"], inputs["arguments"])
-    return _data(inputs) + vector("u", inputs["u"]) + f"result <- {call}\n"
+    return _data(inputs) + vector("u", inputs["u"]) + f"result <- list(extremal_index = {call})\n"
 
 
 def _distribution(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     call = call_of(f"evd::{inputs['which']}", ["x"], inputs["arguments"])
-    return vector("x", inputs["x"]) + f"result <- {call}\n"
+    return vector("x", inputs["x"]) + f"result <- list(value = {call})\n"
 
 
 EVD: dict[str, Callable[[TailRequest, Mapping[str, Any]], str]] = {

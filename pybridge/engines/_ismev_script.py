@@ -121,8 +121,9 @@ def _curve(function: str, ends: str) -> Callable[[TailRequest, Mapping[str, Any]
 def _gpd_diag(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     return (
         _fit(inputs)
-        + _pen("ismev_tail_drawn", "ismev_tail_back")
-        + 'result <- ismev_tail_drawn("gpd.diag", list(ismev_tail_back(fit, unit)))\n'
+        + _pen("ismev_tail_drawn", "ismev_tail_back", "ismev_tail_parts")
+        + "seen <- ismev_tail_drawn(\"gpd.diag\", list(ismev_tail_back(fit, unit)))\n"
+        + "result <- ismev_tail_parts(seen)\n"
     )
 
 
@@ -144,7 +145,9 @@ def _mrl_plot(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     return (
         vector("data", inputs["data"])
         + _pen("ismev_tail_drawn")
-        + f'result <- ismev_tail_drawn("mrl.plot", list(data{words}))\n'
+        + f'seen <- ismev_tail_drawn("mrl.plot", list(data{words}))\n'
+        + "result <- list(u = seen[[1]][[2]], mean = seen[[1]][[3]],\n"
+        + "  lower = seen[[2]][[3]], upper = seen[[3]][[3]])\n"
     )
 
 

@@ -144,23 +144,24 @@ ismev_tail_gpd_diag <- function(inputs) {
   fit <- ismev_tail_fit(inputs)
   ismev_tail_kept(fit, inputs)
   fit <- ismev_tail_back(fit, inputs$unit)
-  seen <- ismev_tail_drawn("gpd.diag", list(fit))
+  ismev_tail_parts(ismev_tail_drawn("gpd.diag", list(fit)))
+}
+
+# What gpd.diag draws, by name.
+ismev_tail_parts <- function(seen) {
   seen <- Filter(function(part) part$pen %in% c("plot", "lines", "points", "hist"), seen)
-  if (fit$trans) {
-    return(list(
-      pp_empirical = seen[[1L]][[2L]], pp_model = seen[[1L]][[3L]],
-      qq_model = seen[[2L]][[2L]], qq_empirical = seen[[2L]][[3L]]
-    ))
-  }
   # plot pp, plot qq, plot rl, lines (level, upper, lower), points, hist, lines (density)
-  list(
+  found <- list(
     pp_empirical = seen[[1L]][[2L]], pp_model = seen[[1L]][[3L]],
-    qq_model = seen[[2L]][[2L]], qq_empirical = seen[[2L]][[3L]],
+    qq_model = seen[[2L]][[2L]], qq_empirical = seen[[2L]][[3L]]
+  )
+  if (length(seen) == 2L) return(found)
+  c(found, list(
     rl_period = seen[[4L]][[2L]], rl_level = seen[[4L]][[3L]], rl_upper = seen[[5L]][[3L]],
     rl_lower = seen[[6L]][[3L]], rl_point_period = seen[[7L]][[2L]],
     rl_point_level = seen[[7L]][[3L]], breaks = seen[[8L]]$breaks, density = seen[[8L]]$density,
     density_x = seen[[9L]][[2L]], density_model = seen[[9L]][[3L]]
-  )
+  ))
 }
 
 # ismev::mrl.plot: the mean excess and its band.
