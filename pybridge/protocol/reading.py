@@ -95,7 +95,7 @@ def _from_values(values: dict[str, Any], *, text: str, source: str) -> Protocol:
     version = values.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
         raise InputError(
-            "the protocol was written for a later version of pybridge",
+            f"the protocol was written for a later version of pybridge{_line(text, '', 'format')}",
             code="later_version",
             field="format",
             expected=f"format = {FORMAT}",
@@ -137,7 +137,7 @@ def _checked(key: Key, value: Any, text: str, section: str | None = None) -> Any
             code="bad_value",
             field=key.place,
             expected=str(error),
-            got=value,
+            got=f"{value!r}, text" if isinstance(value, str) else value,
         ) from None
 
 
@@ -148,7 +148,8 @@ def _overrides(own: Any, scorers: tuple[str, ...], text: str) -> dict[str, dict[
     out: dict[str, dict[str, Any]] = {}
     for scorer, sections in own.items():
         if scorer not in scorers:
-            raise _unknown(f"scorer.{scorer}", [f"scorer.{name}" for name in scorers], None)
+            line = _line(text, "", f"scorer.{scorer}")
+            raise _unknown(f"scorer.{scorer}", [f"scorer.{name}" for name in scorers], line)
         _need_section(f"scorer.{scorer}", sections, text)
         for section, inner in sections.items():
             _need_section(f"scorer.{scorer}.{section}", inner, text)
@@ -198,17 +199,28 @@ def _unknown(place: str, allowed: list[str], line: str | None) -> InputError:
 
 
 def _line(text: str, section: str, name: str) -> str:
-    """ ", line 12" for a key of the file, "" where it cannot be found."""
+    """ ", line 12" for a key or section of the file, "" where it cannot be found.
+
+    A key may stand below its section's header, or below an outer one with dots in its own name.
+    """
+    wanted = _bare(f"{section}.{name}" if section else name)
     here = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[+\s*\"?([^\]\"]+?)\"?\s*\]+", line)
-        if header and "=" not in line.split("]")[0]:
-            here = header[1]
-            if not section and here == name:
-                return f", line {number}"
-        elif here == section and re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=", line):
+        header = re.match(r"\s*\[+([^\]=]+)\]+\s*(#.*)?$", line)
+        key = re.match(r"\s*([^=#]+?)\s*=", line)
+        if header:
+            here = _bare(header[1])
+            found = here == wanted
+        else:
+            found = key is not None and _bare(f"{here}.{key[1]}" if here else key[1]) == wanted
+        if found:
             return f", line {number}"
     return ""
+
+
+def _bare(place: str) -> str:
+    """A place in the file without quotes and spaces, so that spellings of it compare."""
+    return re.sub(r"[\"'\s]", "", place)
 
 
 def _consistent(protocol: Protocol, text: str) -> None:
@@ -221,6 +233,14 @@ def _consistent(protocol: Protocol, text: str) -> None:
             field="G5.half_width",
             expected="tail.quantile - half_width > 0 and tail.quantile + half_width < 1",
             got=f"{low:g} to {high:g}",
+        )
+    if not protocol.power > protocol.alpha:
+        raise InputError(
+            f"a test at this level has this power without any difference{_line(text, 'G3', 'power')}",
+            code="bad_value",
+            field="G3.power",
+            expected=f"a power above G3.alpha, {protocol.alpha:g}",
+            got=protocol.power,
         )
     strangers = {name for pair in protocol.model_pairs for name in pair} - set(protocol.models)
     if strangers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -198,9 +198,10 @@ def resampling_refits(
     parts = []
     for rows in _block_sizes(replicates, max(1, _DRAWS // n)):
         totals = rng.binomial(n_scores, n / n_scores, size=rows)
-        # Each as likely as every other, by Lemire's method; 32 bits where they are enough.
-        kind = np.int32 if max(n, int(totals.sum())) < 2**31 else np.int64
-        drawn = rng.integers(0, n, size=int(totals.sum()), dtype=kind)
+        size = int(totals.sum())
+        # 32 bits are faster, where they are enough.
+        places: np.dtype[Any] = np.dtype(np.int32 if max(n, size) < 2**31 else np.int64)
+        drawn = rng.integers(0, n, size=size, dtype=places)
         parts.append(_refit_drawn(sample, drawn, totals, space))
     return _joined(parts)
 

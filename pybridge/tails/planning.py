@@ -55,7 +55,7 @@ def required_exceedances(
     Raises
     ------
     InputError
-        ``nonregular_shape``, ``bad_difference``, ``bad_level``.
+        ``nonregular_shape``, ``bad_difference``, ``bad_power``, ``bad_alpha``.
     """
     gap = _positive("difference", difference)
     factor = _variance_factor(shape, other_shape)
@@ -132,7 +132,7 @@ def required_for_rule(
         estimate falls below the floor half the time, with any number of exceedances.
     """
     gap = _positive("difference", difference)
-    aim = check_level(power)
+    aim = _share("power", power)
     if gap <= floor:
         raise InputError(
             "no sample size reaches this power",
@@ -239,7 +239,7 @@ def simulated_power(
         fits.append(np.concatenate(parts))
     gap = np.abs(fits[0] - fits[1])
     s_a, s_b = ((1.0 + one) / math.sqrt(n) for one in fits)
-    z = float(ndtri(1.0 - 0.5 * check_level(alpha)))
+    z = float(ndtri(1.0 - 0.5 * _share("alpha", alpha)))
     met = (
         gap > z * np.hypot(s_a, s_b) if what == "test" else gap > np.maximum(floor, z * (s_a + s_b))
     )
@@ -254,8 +254,31 @@ def _variance_factor(shape: float, other_shape: float | None) -> float:
 
 
 def _z_sum(power: float, alpha: float) -> float:
-    size, aim = check_level(alpha), check_level(power)
+    size, aim = _share("alpha", alpha), _share("power", power)
+    if not aim > size:
+        raise InputError(
+            "a test at this level has this power without any difference",
+            code="bad_power",
+            field="power",
+            expected=f"a power above alpha, {size:g}",
+            got=power,
+        )
     return float(ndtri(1.0 - 0.5 * size) + ndtri(aim))
+
+
+def _share(field: str, value: float) -> float:
+    """A number strictly between 0 and 1."""
+    number = real_number(field, value)
+    if not 0.0 < number < 1.0:
+        raise InputError(
+            f"{field} must lie strictly between 0 and 1",
+            code=f"bad_{field}",
+            field=field,
+            expected=f"0 < {field} < 1",
+            got=value,
+            hint=f"Write {number / 100:g} for {number:g} %." if 1 < number < 100 else None,
+        )
+    return number
 
 
 def _regular(field: str, shape: float) -> float:
