@@ -16,6 +16,7 @@ from pybridge.direct.inputs import domain_sample
 from pybridge.selection.candidates import Candidate, checked_candidates
 from pybridge.selection.fits import CandidateFit, Replicates
 from pybridge.selection.options import SelectionOptions
+from pybridge.selection.record import Selection
 from pybridge.selection.refits import fit_candidates
 from pybridge.selection.select import run_selection
 from pybridge.simulate.repeated import Draw
@@ -101,7 +102,8 @@ class SelectCandidates:
     """The procedure that estimates and chooses: what `EstimateCandidates` returns, and the scores.
 
     ``score_<name>`` (C,) for every score of `pybridge.select` with ``score="all"``, the splits
-    among them; ``scored`` (m,), the domains that DB-CV averaged over; ``reference``, its name.
+    among them; ``scored`` (m,), the domains that DB-CV averaged over; ``reference``, its name;
+    ``undecided``, the part of the pairs of candidates that Dong and Li's bounds leave open.
 
     Attributes
     ----------
@@ -141,6 +143,7 @@ class SelectCandidates:
         out.update({f"score_{key}": np.array(value) for key, value in found.scores.items()})
         out["scored"] = np.isfinite(found.domain_scores["db_cv"]).any(axis=0)
         out["reference"] = found.reference
+        out["undecided"] = _undecided(found)
         return out
 
     def split(self, draw: Draw) -> int | np.ndarray:
@@ -151,6 +154,11 @@ class SelectCandidates:
     def names(self) -> tuple[str, ...]:
         """The candidates' names."""
         return tuple(item.name for item in self.candidates)
+
+
+def _undecided(found: Selection) -> float:
+    pairs = found.pairwise["better"]
+    return float((pairs == "undecided").mean()) if len(pairs) else float("nan")
 
 
 def estimates_of(fits: Sequence[CandidateFit], draw: Draw) -> dict[str, Any]:
