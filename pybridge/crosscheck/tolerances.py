@@ -125,7 +125,7 @@ EMDI_RAW = Tolerance(
     1e-1, STANDARD_ERROR, "optimize()'s tolerance is absolute: in small units little is left"
 )
 HBSAE = Tolerance(
-    2e-3, STANDARD_ERROR, "hbsae integrates with a relative tolerance of 1e-2 by default"
+    2e-3, STANDARD_ERROR, "hbsae knows the sampling variances up to a prior of 10^4 observations"
 )
 HBSAE_COEFFICIENTS = Tolerance(
     0.1, STANDARD_ERROR, "hbsae gives them at the variance's mean, the exact ones are averaged"

@@ -93,6 +93,11 @@ def fSAE_Area(
     -------
     HbsaeFit
 
+    Notes
+    -----
+    fSAE.Area holds the scale of the sampling variances at 1 by a prior worth 10^4 observations an
+    area, not exactly: that leaves about 1e-5 posterior deviations, whatever ``rel_int_tol`` is.
+
     Raises
     ------
     InputError
@@ -203,7 +208,7 @@ def _guarded(inputs: dict[str, Any], asked: SaeRequest, reply: Reply) -> HbsaeFi
             status = "not_converged"
             notes.append(
                 f"hbsae is up to {apart:.3g} posterior deviations from the exact posterior means "
-                "(a smaller rel_int_tol, or fay_herriot(engine='native', method='bayes'))"
+                "(fay_herriot(engine='native', method='bayes') gives those)"
             )
     elif method == "REML" and plain_prior:
         status, exact, notes = _beside_optimum(

@@ -72,6 +72,14 @@ def _given_matrix(
     if raw:
         return matrix, domains, [str(label) for label in labels]
     refuse_twice(labels, field="X")
+    if "" in map(str, labels):
+        raise InputError(
+            "R looks areas up by their labels, and finds none without text",
+            code="empty_label",
+            field="X",
+            expected="a label of some text for every area",
+            got="an empty label",
+        )
     place = {str(label): k for k, label in enumerate(labels)}
     absent = [label for label in domains if str(label) not in place]
     if absent:

@@ -16,7 +16,7 @@ from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._r_formula import FUNCTIONS, read_formula
 from pybridge.engines._rjags_record import JagsSamples
 from pybridge.engines._rjags_samples import jags_record, jags_request
-from pybridge.engines._sae_input import checked_design, column_values, refuse_formula, refuse_twice
+from pybridge.engines._sae_input import checked_design, column_values, refuse_formula
 from pybridge.errors import InputError
 from pybridge.tables.labels import encode
 
@@ -116,9 +116,6 @@ def _levels(table: pd.DataFrame, names: Sequence[str]) -> tuple[list[np.ndarray]
             got=names,
         )
     found = [encode(key_column(table, name, field="levels")) for name in names]
-    refuse_twice(
-        key_column(table, names[-1], field="levels").to_numpy(dtype=object), field="levels"
-    )
     codes = [np.asarray(one.codes, dtype=np.intp) for one in found]
     if not each_inside(codes):
         raise InputError(
@@ -128,6 +125,15 @@ def _levels(table: pd.DataFrame, names: Sequence[str]) -> tuple[list[np.ndarray]
             expected="every group in one group of the level above",
             got=listed(names),
             hint="Groups of the same name under different parents need different labels.",
+        )
+    twice = found[-1].labels[found[-1].counts > 1]
+    if len(twice):
+        raise InputError(
+            f"the table has domains more than once: {listed(twice)}",
+            code="duplicate_domain",
+            field="levels",
+            expected="one row a domain, the last level",
+            got=listed(twice),
         )
     return codes, [one.labels for one in found]
 

@@ -99,7 +99,8 @@ metafor_object <- function(inputs) {
 # of structured terms are left out, and the predictions then too).
 metafor_effects <- function(fit) {
   if (!isTRUE(fit$withS)) return(list(effects = list()))
-  found <- metafor::ranef(fit)
+  found <- try(metafor::ranef(fit), silent = TRUE)
+  if (inherits(found, "try-error")) return(list(effects = list())) # with weights there are none
   labels <- unname(fit$s.names)
   effects <- list()
   prediction <- as.vector(stats::fitted(fit))

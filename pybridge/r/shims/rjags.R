@@ -61,11 +61,12 @@ rjags_draws <- function(model, data, watched, inputs) {
     if (is.null(inputs$seed)) return(own)
     c(own, list(.RNG.name = "base::Mersenne-Twister", .RNG.seed = inputs$seed + chain))
   })
+  words <- if (length(inits[[1L]])) list(inits = inits)
   text <- textConnection(model)
   on.exit(close(text))
-  fit <- rjags::jags.model(text, data, inits,
+  fit <- do.call(rjags::jags.model, c(list(text, data), words, list(
     n.chains = inputs$n_chains, n.adapt = inputs$n_adapt, quiet = TRUE
-  )
+  )))
   if (inputs$n_burn > 0) stats::update(fit, inputs$n_burn, progress.bar = "none")
   rjags::coda.samples(fit, watched, inputs$n_draws * inputs$thin,
     thin = inputs$thin, progress.bar = "none"
