@@ -6,6 +6,7 @@ import importlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pybridge.errors import (
     EngineError,
@@ -18,6 +19,9 @@ from pybridge.smoothing._area_fit import AreaFit
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.smoothing.fay_herriot import Adapter
 from pybridge.tables.area import AreaTable
+
+# Huber's constant and the bias correction's, of a robust fit by emdi or natively.
+_SHARED = ("k", "mult_constant")
 
 
 def ask_all(
@@ -56,11 +60,19 @@ def why(error: PybridgeError) -> str:
     return f"{text}. {error.hint}" if error.hint else text
 
 
+def _options_for(adapter: Adapter, spec: FayHerriotSpec) -> dict[str, Any]:
+    """The request's options where they are the engine's own, or mean the same to it."""
+    if spec.engine == adapter.engine:
+        return dict(spec.options)
+    shared = {name: spec.options[name] for name in _SHARED if name in spec.options}
+    return shared if adapter.engine in ("emdi", "native") else {}
+
+
 def _ask(
     adapter: Adapter, area: AreaTable, spec: FayHerriotSpec, mode: str
 ) -> AreaFit | PybridgeError:
     module = importlib.import_module(adapter.module)
-    given = dict(spec.options) if spec.engine == adapter.engine else {}
+    given = _options_for(adapter, spec)
     own = next(word for word in adapter.methods if word.lower() == spec.method.lower())
     asked = replace(
         spec,

@@ -86,7 +86,7 @@ CAPABILITIES = (
         "sae",
         "area_level_space_time",
         "eblupSTFH, pbmseSTFH",
-        "engines.sae",
+        "fay_herriot(time=), engines.sae",
         ("REML",),
         (
             *("proxmat", "model", "B", "MAXITER", "PRECISION", "theta_iter", "sigma21_start"),
@@ -164,10 +164,16 @@ CAPABILITIES = (
     Capability(
         "native",
         "area_level",
+        "fay_herriot, FayHerriotFit.benchmark",
         "fay_herriot",
-        "fay_herriot",
-        ("REML", "ML", "FH", "PR"),
-        (),
+        (
+            *("REML", "ML", "FH", "PR", "AMRL", "AMPL", "AMRL_YL", "AMPL_YL"),
+            *("reblup", "reblupbc", "bayes"),
+        ),
+        (
+            *("transformation", "backtransformation", "eff_smpsize", "mse_type", "B", "k"),
+            *("mult_constant", "finite_population", "element_variance", "seed"),
+        ),
         out_of_sample=True,
         needs_r=False,
     ),

@@ -11,6 +11,7 @@ import pandas as pd
 from pybridge._checks import listed
 from pybridge._options import choose, real_number
 from pybridge.errors import InputError
+from pybridge.smoothing._area_fit import standard_errors
 from pybridge.tables.area import AreaTable
 
 DIRECT = "direct"
@@ -101,16 +102,24 @@ def need_directions(way: np.ndarray, method: str) -> None:
         )
 
 
-def refuse_far(target: float, weight: np.ndarray, estimate: np.ndarray) -> None:
+def refuse_far(target: float, weight: np.ndarray, estimate: np.ndarray, mse: np.ndarray) -> None:
+    """InputError for a total that the estimates cannot mean: a sum taken for a mean, or reversed.
+
+    Beyond the range of the estimates by more than its width, or ten standard errors of the weighted
+    sum away, were all errors perfectly correlated.
+    """
     low, high = float(estimate.min()), float(estimate.max())
-    span = max(high - low, abs(high), abs(low)) if low == high else high - low
+    span = high - low if high > low else abs(high)
     mean = target / float(weight.sum())
-    if not low - span <= mean <= high + span:
-        raise InputError(
-            "the total is far from every weighted sum of the estimates",
-            code="far_benchmark",
-            field="total",
-            expected=f"something like {float(weight @ estimate):.6g}",
-            got=target,
-            hint="Weights that are sizes go with a total, shares that add up to 1 with a mean.",
-        )
+    reach = 10.0 * float(weight @ standard_errors(mse))
+    gap = abs(target - float(weight @ estimate))
+    if low - span <= mean <= high + span and not gap > reach > 0:
+        return
+    raise InputError(
+        "the total is far from every weighted sum of the estimates",
+        code="far_benchmark",
+        field="total",
+        expected=f"something like {float(weight @ estimate):.6g}",
+        got=target,
+        hint="Weights that are sizes go with a total, shares that add up to 1 with a mean.",
+    )

@@ -52,8 +52,13 @@ class FitExports:
             )
         from pybridge.crosscheck.area import crosscheck_area
 
-        # Engines have the model; what finite domains make of it is the same for all.
-        return crosscheck_area(replace(self, area=self.engine_area, spread=None))
+        # Engines have the model; what finite domains make of it is the same for all. They are
+        # compared by the MSE that each has by default: a bootstrap is another quantity.
+        options = dict(self.spec.options)
+        if self.spec.engine == "native":
+            options = {n: v for n, v in options.items() if n not in ("mse_type", "B")}
+        spec = replace(self.spec, options=options)
+        return crosscheck_area(replace(self, spec=spec, area=self.engine_area, spread=None))
 
     def r_script(self: Any, path: str | PathLike[str] | None = None) -> str:
         """A complete R script, data included, that gives the same numbers under plain Rscript.

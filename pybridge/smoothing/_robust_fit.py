@@ -77,16 +77,15 @@ def fit_robust_area_model(
     problem = scaled.problem
     state = solve_robust(problem, problem.residual[None], k=tuning.k)
     found = _in_units(scaled, state, x, tuning)
-    bound = tuning.mult_constant if method == "reblupbc" else np.inf
     inside = scaled.sampled
     predicted = found.estimate.copy()
-    reach = bound * np.sqrt(d[inside])
-    with np.errstate(invalid="ignore"):
+    if method == "reblupbc":
+        reach = tuning.mult_constant * np.sqrt(d[inside])
         predicted[inside] = np.clip(predicted[inside], z[inside] - reach, z[inside] + reach)
     predicted[inside] = np.where(d[inside] == 0, z[inside], predicted[inside])
     mse = found.mse.copy()
     far = np.zeros(len(z), dtype=bool)
-    far[inside] = predicted[inside] != found.estimate[inside]
+    far[inside] = (predicted[inside] != found.estimate[inside]) & (d[inside] > 0)
     mse[far] = d[far] * (1.0 + tuning.mult_constant**2)
     if n_replicates:
         setting = Setting.of(

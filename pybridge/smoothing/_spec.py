@@ -25,9 +25,9 @@ class FayHerriotSpec(Record):
     options : mapping
         The engine's own options, under its own names, completed with their defaults.
     correlation : str or None
-        ``"spatial"`` where domain effects are correlated.
+        ``"spatial"`` or ``"spatio-temporal"`` where domain effects are correlated.
     proximity : numpy.ndarray or None
-        Shape (m, m) then, rows and columns in the order of the table.
+        Shape (m, m) then, rows and columns in the order in which the table names its m domains.
     """
 
     engine: str

@@ -141,7 +141,7 @@ def benchmark(
     kind, target, spare = total_of(total, total_variance, fit.area, weight)
     way = directions(method, weight=weight, estimate=numbers.estimate, mse=numbers.mse)
     need_directions(way, method)
-    refuse_far(target, weight, numbers.estimate)
+    refuse_far(target, weight, numbers.estimate, numbers.mse)
     found = benchmarked(numbers.estimate, way, weight=weight, total=np.asarray(target))
     asked = mse_type or ("analytical" if method == "difference" else "boot")
     choose("mse_type", asked, MSE_TYPES)
