@@ -38,7 +38,7 @@ from validation.suites.plain_r import PlainR  # noqa: E402
 SUITES = (
     *("area", "area_variants", "taxonomy", "tails", "direct", "sae_functions", "emdi_functions"),
     "tails_functions",
-    *("published", "bayes", "kept"),
+    *("published", "bayes", "kept", "smoothing"),
 )
 # It takes as long as all others together, and there are two at a time.
 LONGEST = "bayes_hbsae.R"
