@@ -14,6 +14,8 @@ from pybridge.tables.scores import ScoreTable
 from pybridge.tails._batch import refit_rows
 from pybridge.tails._distribution import draw_sorted
 from pybridge.tails._streams import stream
+from pybridge.tails.dependence import label_order
+from pybridge.tails.diagnosis import diagnose_scores
 from pybridge.tails.generalized_pareto import fit_many
 from pybridge.tails.goodness import goodness_of_fit, table_reaches
 from pybridge.tails.records import ParetoFit
@@ -31,6 +33,7 @@ class ModelTail(NamedTuple):
     mean, tail_mean : on the scale of the equivalence gates
     means, tail_means, shapes : (B,) resamples
     scan_shapes : (k, B)
+    findings : what is odd about the scores, a code and a sentence each
     """
 
     model: str
@@ -46,6 +49,7 @@ class ModelTail(NamedTuple):
     tail_means: np.ndarray
     shapes: np.ndarray
     scan_shapes: np.ndarray
+    findings: tuple[tuple[str, str], ...]
 
 
 def model_tails(plan: Protocol, table: ScoreTable, scorer: str) -> dict[str, ModelTail]:
@@ -85,8 +89,18 @@ def model_tails(plan: Protocol, table: ScoreTable, scorer: str) -> dict[str, Mod
             tail_means=found.tail_means,
             shapes=found.shapes[0],
             scan_shapes=found.shapes[1:],
+            findings=_findings(moved[model], table.items[scorer, model], fit),
         )
     return out
+
+
+def _findings(scores: np.ndarray, items: np.ndarray, fit: ParetoFit) -> tuple[tuple[str, str], ...]:
+    """What is odd about the transformed scores, those of the items in the order of their labels."""
+    if fit.n_exceedances == 0:
+        text = f"no score lies above the threshold {fit.threshold:g}, which is the largest"
+        return (("no_exceedances", text),)
+    ordered = scores[label_order(items)]
+    return diagnose_scores(ordered, threshold=fit.threshold, ordered=True).findings
 
 
 def window_quantiles(plan: Protocol) -> list[float]:

@@ -235,8 +235,9 @@ def _consistent(protocol: Protocol, text: str) -> None:
             got=f"{low:g} to {high:g}",
         )
     if not protocol.power > protocol.alpha:
+        line = _line(text, "G3", "power")
         raise InputError(
-            f"a test at this level has this power without any difference{_line(text, 'G3', 'power')}",
+            f"a test at this level has this power without any difference{line}",
             code="bad_value",
             field="G3.power",
             expected=f"a power above G3.alpha, {protocol.alpha:g}",

@@ -71,16 +71,18 @@ def run_protocol(
     table = score_table(scores)
     _need_everything(protocol, table)
     pairs: list[PairVerdict] = []
-    fits, scans = {}, {}
+    label = "EXPLORATORY" if exploratory else "registered"
+    fits, scans, findings = {}, {}, {}
     versions: dict[str, str] = {}
     for scorer in protocol.scorers:
         plan = protocol.for_scorer(scorer)
         tails = model_tails(plan, table, scorer)
         for a, b in plan.model_pairs:
             paired = plan.pairing != "none" and table.shares_items([a, b], scorer)
-            pairs.append(_pair(plan, scorer, tails[a], tails[b], paired))
+            pairs.append(_pair(plan, scorer, tails[a], tails[b], paired, label))
         scans[scorer] = _scan(plan, list(tails.values()))
         fits.update({f"{scorer}/{model}": tail.fit for model, tail in tails.items()})
+        findings.update({f"{scorer}/{model}": tail.findings for model, tail in tails.items()})
         for tail in tails.values():
             versions.update(tail.fit.provenance.packages)
             if tail.fit.provenance.r:
@@ -94,6 +96,7 @@ def run_protocol(
         data_sha256=table.sha256(),
         fits=FrozenMapping(fits),
         scans=FrozenMapping(scans),
+        findings=FrozenMapping(findings),
         provenance=provenance(
             protocol.engine,
             "tail-shape protocol",
@@ -136,12 +139,14 @@ def _need_everything(protocol: Protocol, table: ScoreTable) -> None:
                 )
 
 
-def _pair(plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool) -> PairVerdict:
+def _pair(
+    plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool, label: str
+) -> PairVerdict:
     outcomes = all_outcomes(plan, a, b)
     first = next((one.gate for one in outcomes if not one.passed), "")
     low, high = percentile_interval(a.shapes - b.shapes, plan.level)
     kind = "paired resampling" if paired else "resampling"
-    label = f"difference of shapes, {a.model} - {b.model}"
+    what = f"difference of shapes, {a.model} - {b.model}"
     passes = _scan_passes(plan, a, b, outcomes)
     estimate = a.fit.shape - b.fit.shape if a.fit.usable and b.fit.usable else math.nan
     return PairVerdict(
@@ -154,9 +159,10 @@ def _pair(plan: Protocol, scorer: str, a: ModelTail, b: ModelTail, paired: bool)
         paired=paired,
         shape_a=a.fit.shape,
         shape_b=b.fit.shape,
-        difference=Interval(label, estimate, low, high, plan.level, kind),
+        difference=Interval(what, estimate, low, high, plan.level, kind),
         scan_passes=passes,
         fishing=_fishing(plan, outcomes, passes),
+        run=label,
     )
 
 

@@ -42,6 +42,7 @@ class PairVerdict(Record):
         or "too few" exceedances to say.
     fishing : str
         A warning where the scan finds a pass that does not hold, else "".
+    run : {"registered", "EXPLORATORY"}
     """
 
     scorer: str
@@ -56,6 +57,7 @@ class PairVerdict(Record):
     difference: Interval
     scan_passes: tuple[tuple[float, str], ...]
     fishing: str
+    run: str
 
     def outcome(self, gate: str) -> GateOutcome:
         """One gate or criterion by its name, for example "G4"."""
@@ -65,7 +67,8 @@ class PairVerdict(Record):
         why = f" ({self.first_failure})" if self.first_failure else ""
         how = "items resampled in pairs" if self.paired else "each model resampled alone"
         lines = [
-            f"{self.model_a} against {self.model_b} by {self.scorer}: {self.verdict}{why}; {how}",
+            f"{self.model_a} against {self.model_b} by {self.scorer}: {self.verdict}{why}; {how}"
+            + ("" if self.run == "registered" else f" [{self.run}]"),
             *(f"  {one.summary()}" for one in self.outcomes),
             f"  beside P1, {self.difference.summary()}",
         ]
@@ -89,6 +92,9 @@ class Verdict(Record):
     fits : mapping of "scorer/model" to ParetoFit
     scans : mapping of scorer to TailScan
         Beside the verdict, with bootstrap intervals; never part of it.
+    findings : mapping of "scorer/model" to tuple of (str, str)
+        What is odd about the scores that were fitted: a code and a sentence each, as of
+        :func:`pybridge.tails.diagnosis.diagnose_scores`. Never part of the verdict.
     provenance : Provenance
     """
 
@@ -100,6 +106,7 @@ class Verdict(Record):
     data_sha256: str
     fits: Mapping[str, ParetoFit]
     scans: Mapping[str, TailScan]
+    findings: Mapping[str, tuple[tuple[str, str], ...]]
     provenance: Provenance
 
     @property
@@ -157,6 +164,16 @@ class Verdict(Record):
         table = pd.concat(parts, ignore_index=True).assign(run=self.label)
         return table[["scorer", *(name for name in table.columns if name != "scorer")]]
 
+    def findings_frame(self) -> pd.DataFrame:
+        """A row a finding about the scores of one model by one scorer."""
+        rows = [
+            (scorer, model, code, meaning, self.label)
+            for scorer in self.protocol["scorers"]
+            for model in self.protocol["models"]
+            for code, meaning in self.findings[f"{scorer}/{model}"]
+        ]
+        return pd.DataFrame(rows, columns=["scorer", "model", "finding", "meaning", "run"])
+
     def summary(self) -> str:
         mark = "EXPLORATORY RUN: the protocol was not registered, nothing here is confirmed."
         head = [mark] if self.exploratory else [f"Protocol registered {self.registered_at}"]
@@ -168,6 +185,8 @@ class Verdict(Record):
             self._table().to_string(index=False),
             "",
         ]
+        odd = [f"- {n}: {code}: {t}" for n, found in self.findings.items() for code, t in found]
+        head += ["What is odd about the scores (not part of the verdict):", *odd, ""] if odd else []
         body = "\n\n".join(one.summary() for one in self.pairs)
         tail = ["", mark] if self.exploratory else []
         return "\n".join([*head, body, *tail])
@@ -187,11 +206,14 @@ class Verdict(Record):
             "protocol": plain(self.protocol),
             "fits": fits,
             "scans": {name: scan.to_dict() for name, scan in self.scans.items()},
+            "findings": plain(self.findings),
             "provenance": self.provenance.to_dict(),
         }
 
     def write(self, folder: str | PathLike[str]) -> list[Path]:
         """Write family.csv, gates.csv, scan.csv, verdict.json and verdict.txt.
+
+        With findings about the scores, findings.csv too.
 
         Returns
         -------
@@ -199,7 +221,9 @@ class Verdict(Record):
         """
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
-        tables = {"family": self.to_frame(), "gates": self.gates_frame(), "scan": self.scan_frame()}
+        tables = {"family": self.to_frame(), "gates": self.gates_frame()}
+        tables |= {"scan": self.scan_frame(), "findings": self.findings_frame()}
+        tables = {name: table for name, table in tables.items() if len(table)}
         paths = []
         for name, table in tables.items():
             paths.append(out / f"{name}.csv")

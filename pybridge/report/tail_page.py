@@ -33,6 +33,9 @@ def verdict_page(verdict: Verdict) -> str:
     ]
     for scorer in verdict.scans:
         parts.append(_picture(verdict_figure(verdict, scorer)[0], f"Gates and scan, {scorer}"))
+    odd = verdict.findings_frame().drop(columns="run")
+    if len(odd):
+        parts += ["<h2>What is odd about the scores, beside the verdict</h2>", _table(odd)]
     parts += ["<h2>Every gate</h2>", *(_pair(one) for one in verdict.pairs)]
     parts.append("<h2>Fits</h2>")
     for name, fit in verdict.fits.items():

@@ -58,8 +58,9 @@ def bootstrap_statistics(
 
     Returns
     -------
-    Statistics of the replicates that have a fit, and the number of those that have none (whose
-    likelihood has no maximum above shape -1): the law is that given a fit.
+    Statistics of the replicates that have a fit, each moved to the estimate ``shape`` (see
+    :func:`given_shape`), and the number of those that have none (whose likelihood has no maximum
+    above shape -1): the law is that given a fit with this estimate.
     """
     per_block = max(1, _BLOCK // n)
     parts, n_boundary = [], 0
@@ -72,6 +73,30 @@ def bootstrap_statistics(
             excesses=x, shape=fits.shape[:, np.newaxis], scale=fits.scale[:, np.newaxis]
         )
         found = statistics(exponentials=e)
-        parts.append([values[~fits.at_boundary] for values in found])
-    anderson, cramer = (np.concatenate(values) for values in zip(*parts))
-    return Statistics(anderson, cramer), n_boundary
+        parts.append([values[~fits.at_boundary] for values in (fits.shape, *found)])
+    shapes, anderson, cramer = (np.concatenate(values) for values in zip(*parts))
+    law = given_shape(values=Statistics(anderson, cramer), shapes=shapes, at=shape)
+    return law, n_boundary
+
+
+def given_shape(*, values: Statistics, shapes: np.ndarray, at: float) -> Statistics:
+    """The statistics as they would be with another estimate of the shape.
+
+    A sample whose shape is estimated too low has a larger critical value than its true shape
+    asks for, and mostly a smaller statistic, so that a test at the law of the estimated shape
+    rejects too seldom: 4.2 % at 5 % with 50 exceedances. The law given the estimate hardly depends
+    on the true shape and holds its size. It is had by the regression of the statistics'
+    logarithms on the estimates, (R,) ``shapes``.
+    """
+    gap = shapes - at
+    centred = gap - gap.mean() if gap.size else gap
+    spread = float(centred @ centred)
+    if gap.size < 10 or not spread > 0.0:
+        return values
+    out = []
+    for one in values:
+        logs = np.log(one)
+        finite = np.isfinite(logs)
+        slope = float(centred[finite] @ logs[finite]) / spread
+        out.append(np.exp(logs - slope * gap))
+    return Statistics(*out)

@@ -182,6 +182,15 @@ def block_counts(n: int, length: int, rows: int, rng: np.random.Generator) -> np
     return cover[:, :n]
 
 
+def label_order(labels: np.ndarray) -> np.ndarray:
+    """Places of (n,) text labels in their order: by value where all are numbers, else as text."""
+    try:
+        keys = labels.astype(np.float64)
+    except ValueError:
+        keys = labels.astype(str)
+    return np.argsort(keys, kind="stable")
+
+
 def lag_one_association(exceeds: np.ndarray) -> tuple[float, float]:
     """Autocorrelation at lag 1 of (n,) exceedance indicators, and its z-score if independent."""
     x = exceeds - exceeds.mean()

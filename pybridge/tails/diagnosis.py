@@ -195,9 +195,9 @@ def _findings(facts: dict[str, Any], association: float) -> list[tuple[str, str]
         found.append(
             (
                 "serial_dependence",
-                f"extremal index {facts['extremal_index']:.2f}: exceedances come in clusters, and "
-                "intervals that take them for independent are too short; decluster, or resample "
-                "blocks",
+                f"extremal index {facts['extremal_index']:.2f}: in this order exceedances come in "
+                "clusters; if it is the order of time, intervals that take them for independent "
+                "are too short: decluster, or resample blocks",
             )
         )
     return found

@@ -89,9 +89,9 @@ def goodness_of_fit(
         ``bootstrap`` simulates from the fit and refits in every replicate; the p-value is
         (1 + number of at least as large statistics) / (1 + replicates). ``table`` interpolates a
         table of the same law in shape, sample size and tail probability (after Choulakian and
-        Stephens, 2001), from 30 exceedances and for shapes of -0.4 to 1.5. Both take the law at
-        the estimated shape, which makes the tests a little cautious in small samples: the size at
-        5 % is 0.042 with 50 exceedances, 0.048 with 200 (validation/studies/tails_goodness.py).
+        Stephens, 2001), from 30 exceedances and for shapes of -0.4 to 1.5. Both take the law
+        given the estimated shape, so that the tests hold their size in small samples too
+        (validation/studies/TAILS.md).
     replicates, seed : int
         For the bootstrap.
 

@@ -3,7 +3,8 @@
     python validation/studies/tails_goodness_table.py [--replicates N] [--raw FILE] [--write]
 
 For every shape and sample size of a grid, samples are drawn from the distribution, fitted by
-maximum likelihood, and their statistics kept. The upper quantiles are then smoothed over the
+maximum likelihood, and their statistics kept, given that the estimated shape is that of the grid
+(see ``pybridge.tails._goodness.given_shape``). The upper quantiles are then smoothed over the
 grid by least squares on powers of the shape times (1, 1/n, 1/n^2): the simulation error of single
 cells goes down several-fold. Prints the root mean square distance of the raw quantiles from the
 smoothed ones in Monte Carlo standard errors. The raw quantiles are kept in --raw, and read from

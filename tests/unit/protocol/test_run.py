@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 from pathlib import Path
@@ -17,6 +18,7 @@ from pybridge.protocol.outcomes import GATES, equivalence
 from pybridge.protocol.reading import make_protocol
 from pybridge.protocol.run import run_protocol
 from pybridge.tails._distribution import draw
+from pybridge.tails.dependence import label_order
 from pybridge.tails.generalized_pareto import generalized_pareto
 from validation.reimplementations.generalized_pareto import tail_mean
 
@@ -237,7 +239,10 @@ def test_an_unregistered_protocol_runs_as_exploratory_only_and_is_marked(tmp_pat
     protocol.register(tmp_path / "kept.json")
     registered = run_protocol(protocol, BASE, registration=tmp_path / "kept.json")
     exploratory = run(BASE)
-    assert registered.pairs == exploratory.pairs
+    for one, other in zip(registered.pairs, exploratory.pairs):
+        assert (one.run, other.run) == ("registered", "EXPLORATORY")
+        assert one == dataclasses.replace(other, run="registered")
+        assert "EXPLORATORY" in other.summary() and "EXPLORATORY" not in one.summary()
     assert registered.registered_at and not exploratory.registered_at
     assert "EXPLORATORY" not in registered.summary()
     assert protocol.sha256() in registered.summary()
@@ -251,6 +256,44 @@ def test_an_unregistered_protocol_runs_as_exploratory_only_and_is_marked(tmp_pat
         assert set(frame["run"]) == {"EXPLORATORY"}
     paths = exploratory.write(tmp_path / "out")
     assert all("EXPLORATORY" in path.read_text(encoding="utf-8") for path in paths)
+
+
+def test_what_is_odd_about_the_scores_is_named_beside_the_verdict(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    noise = np.repeat(rng.exponential(size=N // 10), 10) + 0.01 * rng.exponential(size=N)
+    scores = table(
+        plain=sample(seed=1),
+        capped=np.minimum(sample(seed=2), 3.2),
+        whole=np.floor(40 * sample(seed=3)),
+        serial=noise,
+        flat=np.full(N, 0.3),
+    )
+    verdict = run(scores, models=("plain", "capped", "whole", "serial", "flat"))
+    codes = {
+        name.split("/")[1]: [code for code, _ in found] for name, found in verdict.findings.items()
+    }
+    assert codes == {
+        "plain": [],
+        "capped": ["hard_cap", "ties"],
+        "whole": ["integer"],
+        "serial": ["serial_dependence"],
+        "flat": ["no_exceedances"],
+    }
+    assert "capped: hard_cap" in verdict.summary() and "decluster" in verdict.summary()
+    frame = verdict.findings_frame()
+    assert frame["model"].tolist() == ["capped", "capped", "whole", "serial", "flat"]
+    assert set(frame["run"]) == {"EXPLORATORY"}
+    assert any(path.name == "findings.csv" for path in verdict.write(tmp_path))
+    squashed = BASE.assign(score=1 / (1 + np.exp(-3 * BASE["score"])))
+    saturated = run(squashed)
+    assert "logit" in saturated.summary() and "saturated" in saturated.summary()
+    assert run(squashed, kind="logit").findings_frame().empty
+
+
+def test_the_order_of_the_items_is_that_of_their_numbers() -> None:
+    labels = np.array(["10", "9", "-1", "2"], dtype=object)
+    assert label_order(labels).tolist() == [2, 3, 1, 0]
+    assert label_order(np.array(["r10", "r09", "q1"], dtype=object)).tolist() == [2, 1, 0]
 
 
 def test_the_verdict_pickles_holds_the_data_s_digest_and_follows_the_seed() -> None:
