@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybridge.commands.smooth_views import add_view_arguments, views
 from pybridge.errors import InputError
 
 # Options of the engines, by their own names, as the command line writes them.
@@ -36,9 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--domain", default="domain", metavar="COLUMN")
     parser.add_argument(
-        "--engine", default="sae", metavar="ENGINE", help="sae, emdi, hbsae (R) or native"
+        "--levels", metavar="NAMES", help="taxonomy, coarse to fine, the domain last: region,county"
     )
-    parser.add_argument("--method", default="REML", metavar="M")
+    parser.add_argument(
+        "--covariates", metavar="FILE", help="covariates from a table of their own, by domain"
+    )
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="sae (default), emdi, hbsae (R) or native; with --levels native (default), rjags or "
+        "metafor (R)",
+    )
+    parser.add_argument(
+        "--method", metavar="M", help="REML by default; with --levels bayes by default"
+    )
     parser.add_argument("--mode", default="guarded", metavar="MODE", help="guarded or raw")
     parser.add_argument("--level", type=float, default=0.95)
     parser.add_argument("--seed", type=int)
@@ -46,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the table there instead")
     _add_model_arguments(parser.add_argument_group("the model"))
     _add_benchmark_arguments(parser.add_argument_group("benchmarking"))
+    add_view_arguments(parser.add_argument_group("checks"))
 
 
 def _add_model_arguments(group: Any) -> None:
@@ -87,18 +100,37 @@ def _add_benchmark_arguments(group: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit and print a CSV table."""
     from pybridge.report.files import write_csv
-    from pybridge.smoothing.fay_herriot import fay_herriot
 
     rows = read_area_table(arguments)
+    fit = _area_fit(rows, arguments) if arguments.levels is None else _tree_fit(rows, arguments)
+    table, said = fit.to_frame(), fit.summary()
+    if arguments.benchmark is not None:
+        table, more = _benchmarked(fit, rows, table, arguments)
+        said = f"{said}\n{more}"
+    said = "\n\n".join([said, *views(fit, table, arguments)])
+    if arguments.out:
+        write_csv(table, arguments.out)
+        print(said)
+    else:
+        table.to_csv(sys.stdout, index=False)
+        print(said, file=sys.stderr)
+    return 0
+
+
+def _area_fit(rows: pd.DataFrame, arguments: argparse.Namespace) -> Any:
+    """The Fay-Herriot model."""
+    from pybridge.smoothing.fay_herriot import fay_herriot
+
     given = {name: getattr(arguments, name) for name in _ENGINE_OPTIONS}
     options = {_ENGINE_OPTIONS[name]: value for name, value in given.items() if value is not None}
-    fit = fay_herriot(
+    return fay_herriot(
         arguments.formula,
         rows,
         variance=arguments.variance,
         domain=arguments.domain,
-        engine=arguments.engine,
-        method=arguments.method,
+        covariates=_covariates(arguments, arguments.domain),
+        engine=arguments.engine or "sae",
+        method=arguments.method or "REML",
         level=arguments.level,
         mode=arguments.mode,
         seed=arguments.seed,
@@ -109,17 +141,43 @@ def run(arguments: argparse.Namespace) -> int:
         element_variance=_column_or_number(arguments.element_variance),
         **options,
     )
-    table, said = fit.to_frame(), fit.summary()
-    if arguments.benchmark is not None:
-        table, more = _benchmarked(fit, rows, table, arguments)
-        said = f"{said}\n{more}"
-    if arguments.out:
-        write_csv(table, arguments.out)
-        print(said)
-    else:
-        table.to_csv(sys.stdout, index=False)
-        print(said, file=sys.stderr)
-    return 0
+
+
+def _tree_fit(rows: pd.DataFrame, arguments: argparse.Namespace) -> Any:
+    """The taxonomy model, which has none of the other model's options."""
+    from pybridge.smoothing.taxonomy import taxonomy_model
+
+    foreign = [*_ENGINE_OPTIONS, "finite_population", "element_variance", "proximity"]
+    foreign += ["correlation", "time", "benchmark"]
+    for name in foreign:
+        if getattr(arguments, name) is not None:
+            raise InputError(
+                "the taxonomy model has no such option",
+                code="conflicting_arguments",
+                field="--" + name.replace("_", "-"),
+                expected="no --levels, or not this option",
+                got=getattr(arguments, name),
+            )
+    levels = [name.strip() for name in arguments.levels.split(",")]
+    return taxonomy_model(
+        arguments.formula,
+        rows,
+        variance=arguments.variance,
+        levels=levels,
+        covariates=_covariates(arguments, levels[-1]),
+        engine=arguments.engine or "native",
+        method=arguments.method or "bayes",
+        level=arguments.level,
+        seed=arguments.seed,
+    )
+
+
+def _covariates(arguments: argparse.Namespace, domain: str) -> pd.DataFrame | None:
+    from pybridge.tables.files import read_whole
+
+    if arguments.covariates is None:
+        return None
+    return read_whole(arguments.covariates, labels=[domain], encoding=arguments.encoding)
 
 
 def _benchmarked(
@@ -175,7 +233,9 @@ def _proximity(arguments: argparse.Namespace) -> pd.DataFrame | None:
 
 
 def read_area_table(arguments: argparse.Namespace) -> pd.DataFrame:
-    """Every column of the table, the domain's as text."""
+    """Every column of the table, the labels' as text."""
     from pybridge.tables.files import read_whole
 
-    return read_whole(arguments.table, labels=[arguments.domain], encoding=arguments.encoding)
+    levels = getattr(arguments, "levels", None)
+    labels = [arguments.domain] if levels is None else [n.strip() for n in levels.split(",")]
+    return read_whole(arguments.table, labels=labels, encoding=arguments.encoding)
