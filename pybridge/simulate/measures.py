@@ -54,11 +54,10 @@ class Accuracy(Record):
     def summary(self) -> str:
         """The main measures, with Monte Carlo errors in brackets."""
         shown = ("rmse", "coverage", "width", "width_q1", "width_q4", "interval_score")
-        table = {
-            name: [f"{v:.4g} ({e:.1g})" for v, e in zip(self.values[name], self.errors[name])]
-            for name in shown
-        }
-        frame = pd.DataFrame({"candidate": self.candidates, **table})
+        frame = pd.DataFrame({"candidate": self.candidates})
+        for name in shown:
+            pairs = zip(self.values[name], self.errors[name])
+            frame[name] = [f"{value:.4g} ({error:.1g})" for value, error in pairs]
         head = f"{self.n_repetitions} samples, {self.n_domains} domains, level {self.level:g}"
         return f"{head} (Monte Carlo errors in brackets)\n{frame.to_string(index=False)}"
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 import pybridge as pb
+from pybridge.selection.scores import size_factor
 from pybridge.simulate import repeated_sampling
 
 HERE = Path(__file__).resolve().parent
@@ -89,6 +90,15 @@ def smoothed(name, direct, unit, area, *, taxonomy=False, finite=False):
         method="bayes",
         finite_population=finite,
     )
+
+
+def scores_of(runs, columns, *, fraction, folds):
+    """Scores (R, C) by the names of the tables: name -> column of `SelectCandidates`."""
+    out = {name: runs[f"score_{key}"] for name, key in columns.items()}
+    # The same sampling fraction everywhere, so that the correction is one number.
+    factor = size_factor(folds, np.array([1.0 - fraction]))[0]
+    out["DB-CV, size-corrected"] = factor * out["DB-CV, size-corrected"]
+    return out
 
 
 def with_error(value, error, digits=3):

@@ -23,6 +23,7 @@ from _shared import (
     log_ticks,
     markdown,
     save,
+    scores_of,
     smoothed,
     tidy,
     with_error,
@@ -32,7 +33,6 @@ from _shared import (
 )
 
 import pybridge as pb
-from pybridge.selection.scores import size_factor
 from pybridge.simulate import (
     SelectCandidates,
     accuracy,
@@ -63,15 +63,6 @@ def candidates():
         found.append(smoothed(f"PP-S, {label}", "greg", names, names, finite=True))
         found.append(smoothed(f"PP-TS, {label}", "greg", names, names, taxonomy=True, finite=True))
     return tuple(found)
-
-
-def scores_of(runs):
-    """Scores (R, C) by the names of the tables."""
-    out = {name: runs[f"score_{key}"] for name, key in SCORES.items()}
-    # The same sampling fraction everywhere, so that the correction is one number.
-    factor = size_factor(FOLDS, np.array([1.0 - FRACTION]))[0]
-    out["DB-CV, size-corrected"] = factor * out["DB-CV, size-corrected"]
-    return out
 
 
 def reported_figure(found, title):
@@ -189,7 +180,9 @@ def part_of(say, population, title, plan):
     key = title.replace(" ", "_")
     procedure = SelectCandidates(candidates(), folds=FOLDS)
     runs = say.repeat(population, plan, procedure, part=key)
-    found = score_quality(runs, procedure.names, scores_of(runs))
+    found = score_quality(
+        runs, procedure.names, scores_of(runs, SCORES, fraction=FRACTION, folds=FOLDS)
+    )
     widths = accuracy(runs, procedure.names).to_frame()
     write_table(say, f"accuracy_{key}", widths)
     write_table(say, f"scores_{key}", found.to_frame())

@@ -23,6 +23,7 @@ from _shared import (
     log_ticks,
     markdown,
     save,
+    scores_of,
     smoothed,
     tidy,
     words,
@@ -32,7 +33,6 @@ from _shared import (
 
 import pybridge as pb
 from pybridge.demonstration import region_of_county
-from pybridge.selection.scores import size_factor
 from pybridge.simulate import SelectCandidates, accuracy, finite_population, sampling_plan
 from pybridge.simulate import score_quality
 
@@ -99,13 +99,6 @@ def candidates(unit, area, prediction):
     return tuple(found)
 
 
-def scores_of(runs):
-    out = {name: runs[f"score_{key}"] for name, key in SCORES.items()}
-    factor = size_factor(FOLDS, np.array([1.0 - FRACTION]))[0]
-    out["DB-CV, size-corrected"] = factor * out["DB-CV, size-corrected"]
-    return out
-
-
 def rmse_figure(tables):
     """True RMSE and what the scores report (root of the mean score), one panel a population."""
     made, axes = figure(3.1 * len(tables) + 1.4, 4.0, nrows=1, ncols=len(tables), squeeze=False)
@@ -155,7 +148,9 @@ def part_of(say, title, population, plan, procedure):
     """One population under one design: the page's lines, and the tables of the figures."""
     key = title.replace(", ", "_").replace(" ", "_")
     runs = say.repeat(population, plan, procedure, part=key)
-    found = score_quality(runs, procedure.names, scores_of(runs))
+    found = score_quality(
+        runs, procedure.names, scores_of(runs, SCORES, fraction=FRACTION, folds=FOLDS)
+    )
     measured = accuracy(runs, procedure.names).to_frame()
     write_table(say, f"accuracy_{key}", measured)
     write_table(say, f"scores_{key}", found.to_frame())
