@@ -29,6 +29,9 @@ from pybridge.errors import InputError
 from pybridge.r import Reply
 
 _SHIM = "evd_tail_profile"
+# evd interpolates between points a quarter of a standard error apart: that leaves less than this
+# share of an interval, but where the profile is not monotone it may read an end off anywhere.
+_OFF = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,14 +247,17 @@ def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: R
     exact, notes = _exact(fit, asked, names) if not asked.raw else ({}, [])
     missing = [name for name, one, two in zip(names, lower, upper) if np.isnan(one + two)]
     if missing:
-        notes.append(f"evd's profile does not reach an end of the interval of {missing}")
+        notes.append(f"evd's profile does not reach an end of the interval of {', '.join(missing)}")
+    off = [name for name, ends in exact.items() if _apart(ends, lower, upper, names.index(name))]
+    if off:
+        notes.append(f"evd's interpolated ends are not those of the profile: {', '.join(off)}")
     return EvdProfile(
         **common(
             asked,
             _SHIM,
             inputs,
             reply,
-            status="not_converged" if missing else fit.status,
+            status="not_converged" if missing or off else fit.status,
             engine_status="incomplete" if missing else "successful",
             notes=notes,
             value=_values(value),
@@ -264,6 +270,13 @@ def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: R
         curves=curves,
         columns=columns,
     )
+
+
+def _apart(ends: tuple[float, float], lower: np.ndarray, upper: np.ndarray, k: int) -> bool:
+    """Whether an end that evd gives lies elsewhere than the exact one."""
+    width = ends[1] - ends[0]
+    gaps = (abs(float(lower[k]) - ends[0]), abs(float(upper[k]) - ends[1]))
+    return any(gap > _OFF * width for gap in gaps)
 
 
 def _values(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,351 @@
+"""What evd and ismev really do at their edges, in raw mode, and what the guarded mode makes of it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pybridge.engines import evd, evir, ismev
+from pybridge.errors import EngineError, EngineWarning, InputError
+from validation.cases.gpd import scores
+
+pytestmark = pytest.mark.r("evd", "ismev", "evir")
+
+
+def sample(shape, n=150, scale=1.0, seed=0):
+    e = np.random.default_rng(seed).exponential(size=n)
+    return scale * (e if shape == 0 else np.expm1(shape * e) / shape)
+
+
+@pytest.fixture(scope="module")
+def rain():
+    return scores("rain")
+
+
+def quietly(function, *arguments, **words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        return function(*arguments, **words)
+
+
+# --- the optimiser depends on the units ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e4])
+def test_evd_in_other_units_stops_anywhere_and_says_successful(unit):
+    x = sample(0.2, 300)
+    here = evd.fpot(x, 0.0)
+    raw = evd.fpot(unit * x, 0.0, mode="raw")
+    fit = evd.fpot(unit * x, 0.0)
+    assert raw.engine_status == "successful" and raw.status == "converged"
+    assert fit.exact["log_likelihood"] - raw.log_likelihood > 0.01
+    assert abs(raw.param["shape"] - fit.param["shape"]) > 0.02
+    assert fit.status == "converged" and fit.exact["shortfall"] < 1e-9
+    assert fit.param["shape"] == pytest.approx(here.param["shape"], abs=1e-7)
+    assert fit.param["scale"] == pytest.approx(unit * here.param["scale"], rel=1e-6)
+    assert fit.standard_errors["scale"] == pytest.approx(
+        unit * here.standard_errors["scale"], rel=1e-4
+    )
+    moved = x.size * np.log(unit)
+    assert fit.log_likelihood == pytest.approx(here.log_likelihood - moved, abs=1e-8)
+
+
+def test_a_power_of_two_changes_no_bit():
+    x = np.round(sample(0.2, 300, scale=20.0), 1)  # with ties at the thresholds
+    fits = [evd.fpot(c * x, c * 10.0) for c in (1.0, 1024.0)]
+    assert fits[0].n_exceedances == fits[1].n_exceedances
+    assert fits[0].param["shape"] == fits[1].param["shape"]
+    assert 1024.0 * fits[0].param["scale"] == fits[1].param["scale"]
+
+
+def test_ismev_s_standard_errors_in_other_units():
+    x = sample(0.2, 300)
+    here = ismev.gpd_fit(x, 0.0)
+    for unit in (1e-4, 1e6):
+        raw = quietly(ismev.gpd_fit, unit * x, 0.0, mode="raw")
+        fit = ismev.gpd_fit(unit * x, 0.0)
+        wrong = raw.standard_errors / [unit, 1.0] / here.standard_errors
+        assert np.nanmax(np.abs(wrong - 1)) > 0.05 or not np.isfinite(wrong).all()
+        np.testing.assert_allclose(
+            fit.standard_errors / [unit, 1.0], here.standard_errors, rtol=1e-4
+        )
+        assert fit.status == "converged"
+
+
+def test_the_penalty_of_a_million_hides_a_larger_likelihood():
+    x = sample(0.1, 200_000, scale=1e3)
+    with pytest.raises(EngineError, match="singular"):
+        ismev.gpd_fit(x, 0.0, mode="raw")
+    fit = ismev.gpd_fit(x, 0.0)
+    assert fit.log_likelihood < -1e6 and fit.status == "converged"
+    assert fit.exact["shortfall"] < 1e-5
+    other = evd.fpot(x, 0.0, std_err=False, mode="raw")
+    assert other.engine_status == "successful" and other.log_likelihood == -1e6
+    assert evd.fpot(x, 0.0).param["shape"] == pytest.approx(fit.estimate[1], abs=1e-5)
+
+
+def test_the_profile_of_a_shape_in_other_units(rain):
+    wet = rain[rain > 0]
+    here = ismev.gpd_profxi(ismev.gpd_fit(wet, 30.0))
+    raw = quietly(ismev.gpd_fit, 1e6 * wet, 30e6, mode="raw")
+    raw = quietly(ismev.gpd_profxi, raw, -0.1, 0.6)
+    fit = ismev.gpd_profxi(ismev.gpd_fit(1e6 * wet, 30e6))
+    assert abs(raw.lower - here.exact_lower) > 0.03
+    assert fit.lower == pytest.approx(here.lower, abs=1e-4)
+    assert fit.exact_lower == pytest.approx(here.exact_lower, abs=1e-8)
+
+
+def test_threshold_stability_in_other_units():
+    x = sample(0.2, 400)
+    raw = evd.tcplot(1e4 * x, (1e3, 1e4), nt=3, mode="raw").to_frame()
+    table = evd.tcplot(1e4 * x, (1e3, 1e4), nt=3).to_frame()
+    here = evd.tcplot(x, (0.1, 1.0), nt=3).to_frame()
+    shape = table["parameter"] == "shape"
+    assert np.abs(raw["estimate"] - table["estimate"])[shape].max() > 0.01
+    np.testing.assert_allclose(table["estimate"][shape], here["estimate"][shape], atol=1e-6)
+    assert table["shortfall"].max() < 1e-8
+    np.testing.assert_allclose(table["exact"][shape], table["estimate"][shape], atol=1e-6)
+
+
+# --- standard errors from the penalty, and likelihoods without a maximum -------------------------
+
+
+def test_five_values_and_a_standard_error_of_two_millionths():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    raw = quietly(evd.fpot, x, 0.0, mode="raw")
+    assert raw.engine_status == "successful"
+    assert raw.param["shape"] <= -0.99 and raw.standard_errors["shape"] < 1e-4
+    fit = quietly(evd.fpot, x, 0.0)
+    assert fit.status == "infeasible"
+    assert np.isnan(list(fit.standard_errors.values())).all()
+    assert any("unbounded" in text for text in fit.conditions)
+    raw = quietly(ismev.gpd_fit, x, 0.0, mode="raw")
+    assert raw.engine_status == "conv 0" and raw.status == "infeasible"
+    assert quietly(ismev.gpd_fit, x, 0.0).status == "infeasible"
+
+
+def test_fewer_than_five_exceedances_are_refused():
+    x = np.array([0.5, 1.0, 3.0, 4.0])
+    raw = quietly(evd.fpot, x, 0.8, mode="raw")
+    assert raw.engine_status == "successful"
+    for function in (evd.fpot, ismev.gpd_fit, evir.gpd):
+        with pytest.raises(InputError) as caught:
+            function(x, 0.8)
+        assert caught.value.code == "too_few_exceedances"
+
+
+@pytest.mark.parametrize(("shape", "status"), [(-1.5, "infeasible"), (-0.7, "nonregular")])
+def test_shapes_where_the_asymptotics_fail(shape, status):
+    x = sample(shape, 200, seed=3)
+    raws = [
+        quietly(ismev.gpd_fit, x, 0.0, mode="raw").status,
+        quietly(ismev.gpd_fit, x, 0.0).status,
+        quietly(evd.fpot, x, 0.0).status,
+    ]
+    assert raws == [status] * 3
+    fit = quietly(evd.fpot, x, 0.0)
+    assert fit.to_frame()["standard_error"].isna().all()
+    raw = quietly(ismev.gpd_fit, x, 0.0, mode="raw")
+    assert raw.engine_status == "conv 0"  # and not a word
+
+
+def test_very_heavy_tails_where_evd_stops_with_an_error():
+    x = sample(4.0, 150, seed=1)
+    with pytest.raises(EngineError, match="singular"):
+        evd.fpot(x, 0.0, mode="raw")
+    fit = evd.fpot(x, 0.0)
+    assert fit.status == "converged" and fit.param["shape"] > 3
+    assert np.isfinite(fit.standard_errors["shape"]) and fit.as_given
+    assert any("asked once more" in text for text in fit.conditions)
+
+
+@pytest.mark.parametrize("values", [np.full(50, 3.0), np.r_[np.full(15, 3.0), 4, 5, 6, 7]])
+def test_ties_are_degenerate(values):
+    raw = quietly(evd.fpot, values, 2.5, mode="raw")
+    assert raw.engine_status == "successful"
+    assert quietly(evd.fpot, values, 2.5).status == "degenerate"
+    assert quietly(ismev.gpd_fit, values, 2.5).status in ("degenerate", "failed")
+
+
+# --- profiles ------------------------------------------------------------------------------------
+
+
+def test_evd_s_profile_of_a_point_process_stops_and_here_does_not(rain):
+    raw = evd.fpot(rain, 30.0, model="pp", npp=365, mode="raw")
+    with pytest.raises(EngineError, match="unused argument"):
+        evd.profile(raw)
+    found = evd.profile(evd.fpot(rain, 30.0, model="pp", npp=365)).to_frame()
+    assert list(found["parameter"]) == ["loc", "scale", "shape"]
+    width = found["exact_upper"] - found["exact_lower"]
+    assert (np.abs(found["lower"] - found["exact_lower"]) < 0.01 * width).all()
+    assert (np.abs(found["upper"] - found["exact_upper"]) < 0.01 * width).all()
+
+
+def test_a_profile_needs_standard_errors(rain):
+    fit = evd.fpot(rain, 30.0, std_err=False)
+    with pytest.raises(InputError) as caught:
+        evd.profile(fit)
+    assert caught.value.code == "no_standard_errors"
+
+
+def test_interpolated_ends_beside_exact_ones(rain):
+    raw = evd.profile(evd.fpot(rain, 30.0, mode="raw"))
+    assert raw.lower["shape"] == pytest.approx(0.0141, abs=5e-5)
+    found = evd.profile(evd.fpot(rain, 30.0))
+    assert found.exact_lower["shape"] == pytest.approx(0.0135616, abs=1e-6)
+    assert found.exact_upper["shape"] == pytest.approx(0.4154399, abs=1e-6)
+    assert abs(found.lower["shape"] - found.exact_lower["shape"]) > 5e-4
+
+
+def test_small_samples_leave_evd_without_a_lower_end():
+    x = sample(-0.1, 20, seed=0)
+    with pytest.warns(EngineWarning):
+        raw = evd.profile(evd.fpot(x, 0.0, mode="raw"))
+    assert np.isnan(raw.lower["shape"]) and raw.status == "not_converged"
+    found = quietly(evd.profile, evd.fpot(x, 0.0))
+    assert found.exact_lower["shape"] == pytest.approx(-0.46783, abs=1e-4)
+    assert any("does not reach" in text for text in found.conditions)
+
+
+def test_an_end_that_evd_reads_off_elsewhere():
+    x = sample(-0.3, 12, seed=0)
+    raw = quietly(evd.profile, evd.fpot(x, 0.0, mode="raw"))
+    assert raw.lower["scale"] > raw.estimate["scale"]  # a lower end above the estimate
+    found = quietly(evd.profile, evd.fpot(x, 0.0))
+    assert 0 < found.exact_lower["scale"] < found.estimate["scale"] < found.exact_upper["scale"]
+    assert found.status == "not_converged"
+    assert any("interpolated ends are not" in text for text in found.conditions)
+
+
+# --- the distribution ----------------------------------------------------------------------------
+
+
+def test_the_density_at_the_location_and_quantiles_of_zero_and_one():
+    assert evd.dgpd([0.0], scale=2.0, mode="raw").table["value"][0] == 0.0
+    found = evd.dgpd([0.0, 1.0], scale=2.0)
+    assert found.table["value"][0] == 0.5 and found.table["evd"][0] == 0.0
+    with pytest.raises(EngineError, match="probabilities in"):
+        evd.qgpd([0.0, 0.5], mode="raw")
+    ends = evd.qgpd([0.0, 0.5, 1.0], loc=1.0, shape=-0.5).table
+    np.testing.assert_allclose(ends["value"], [1.0, 1 + 2 * (1 - np.sqrt(0.5)), 3.0])
+    assert np.isnan(ends["evd"][[0, 2]]).all()
+
+
+@pytest.mark.parametrize("shape", [1e-10, 1e-15, 1e-17])
+def test_digits_lost_at_tiny_shapes(shape):
+    x = np.array([0.5, 1.0, 3.0])
+    for function, exact in ((evd.dgpd, np.exp(-x)), (evd.pgpd, -np.expm1(-x))):
+        raw = function(x, shape=shape, mode="raw").table["value"]
+        assert np.abs(raw / exact - 1).max() > 1e-9
+        np.testing.assert_allclose(function(x, shape=shape).table["value"], exact, rtol=2e-10)
+    p = np.array([0.1, 0.9, 0.999])
+    exact = -np.log1p(-p)
+    assert np.abs(evd.qgpd(p, shape=shape, mode="raw").table["value"] / exact - 1).max() > 1e-9
+    np.testing.assert_allclose(evd.qgpd(p, shape=shape).table["value"], exact, rtol=1e-9)
+
+
+# --- return levels, extremal index ---------------------------------------------------------------
+
+
+def test_the_parameter_of_a_return_level_stops_early(rain):
+    raw = evd.fpot(rain, 30.0, mper=100, npp=365, mode="raw")
+    assert raw.param["shape"] == pytest.approx(0.18060, abs=1e-5)
+    fit = evd.fpot(rain, 30.0, mper=100, npp=365)
+    assert fit.param["shape"] == pytest.approx(0.184499, abs=1e-6)
+    assert fit.param["rlevel"] == pytest.approx(106.328025, abs=1e-4)
+    assert fit.exact["log_likelihood"] - raw.log_likelihood > 5e-4
+
+
+def test_nothing_above_the_threshold():
+    x = sample(0.1, 50)
+    assert np.isnan(evd.exi(x, 1e6, r=0, mode="raw").table["extremal_index"][0])
+    for function in (evd.exi, evd.clusters, evd.fpot):
+        with pytest.raises(InputError) as caught:
+            function(x, 1e6)
+        assert caught.value.code == "no_exceedances"
+
+
+# --- ismev ---------------------------------------------------------------------------------------
+
+
+def test_the_simplex_stops_early(rain):
+    raw = ismev.gpd_fit(rain, 30.0, mode="raw")
+    assert raw.estimate[1] == pytest.approx(0.184302712, abs=1e-8)
+    fit = ismev.gpd_fit(rain, 30.0)
+    assert fit.estimate[1] == pytest.approx(0.1844990, abs=3e-7)
+    assert raw.log_likelihood < fit.log_likelihood
+
+
+def test_the_point_process_from_ismev_s_own_start(rain):
+    raw = ismev.pp_fit(rain, 30.0, mode="raw")
+    assert raw.engine_status == "conv 0"
+    np.testing.assert_allclose(raw.estimate, [50.508573, 23.449573, 0.464269], atol=1e-5)
+    assert raw.log_likelihood == pytest.approx(-490.350167, abs=1e-5)
+    fit = ismev.pp_fit(rain, 30.0)
+    np.testing.assert_allclose(fit.estimate, [39.55065, 9.20236, 0.184499], atol=2e-5)
+    assert fit.log_likelihood == pytest.approx(-461.98184, abs=1e-5)
+    theirs = evd.fpot(rain, 30.0, model="pp", npp=365)
+    np.testing.assert_allclose(fit.estimate, list(theirs.param.values()), rtol=1e-5)
+
+
+def test_missing_scores_are_not_removed_by_ismev():
+    x = np.r_[sample(0.1, 60), np.nan]
+    with pytest.raises(EngineError):
+        ismev.gpd_fit(x, 0.2, mode="raw")
+    assert evd.fpot(x, 0.2, mode="raw").status == "converged"  # and evd drops them in silence
+    for function in (ismev.gpd_fit, evd.fpot, evir.gpd):
+        with pytest.raises(InputError) as caught:
+            function(x, 0.2)
+        assert caught.value.code == "missing_values"
+
+
+def test_a_start_at_shape_zero():
+    x = sample(0.1, 100)
+    with pytest.raises(EngineError):
+        ismev.gpd_fit(x, 0.0, shinit=0.0, mode="raw")
+    fit = quietly(ismev.gpd_fit, x, 0.0, shinit=0.0)
+    assert fit.status == "failed" and fit.engine_status == "error"
+    assert np.isfinite(fit.exact["shape"])
+
+
+def test_covariates_that_are_far_from_zero():
+    draw = np.random.default_rng(5)
+    year = np.repeat(np.arange(1950, 2000), 8).astype(float)
+    scale = np.exp(0.02 * (year - 1975))
+    x = scale * np.expm1(0.1 * draw.exponential(size=year.size)) / 0.1
+    table = pd.DataFrame({"year": year})
+    words = {"ydat": table, "sigl": "year", "siglink": "exp"}
+    fit = ismev.gpd_fit(x, 0.0, **words)
+    assert fit.status == "converged" and fit.exact["shortfall"] < 1e-9
+    centred = ismev.gpd_fit(x, 0.0, ydat=table - 1975, sigl="year", siglink="exp")
+    np.testing.assert_allclose(fit.estimate[1:], centred.estimate[1:], atol=1e-6)
+    np.testing.assert_allclose(fit.standard_errors[1:], centred.standard_errors[1:], rtol=1e-3)
+    try:
+        raw = quietly(ismev.gpd_fit, x, 0.0, mode="raw", **words)
+    except EngineError:
+        return  # singular, on other machines
+    assert not np.isclose(raw.standard_errors[1], fit.standard_errors[1], rtol=0.05)
+
+
+def test_a_range_of_thresholds_that_means_nothing_in_small_units():
+    x = 0.01 * sample(0.1, 100)
+    raw = quietly(ismev.mrl_plot, x, nint=5, mode="raw").to_frame()
+    assert raw["threshold"].iloc[-1] < x.min()  # the largest value less 0.1
+    table = ismev.mrl_plot(x, nint=5).to_frame()
+    assert table["threshold"].iloc[-1] == np.sort(x)[-5]
+    assert (table["estimate"] > 0).all()
+
+
+def test_the_iteration_limit():
+    x = sample(0.2, 100)
+    with pytest.warns(EngineWarning, match="may not have succeeded"):
+        raw = evd.fpot(x, 0.0, control={"maxit": 1}, mode="raw")
+    assert raw.engine_status == "iteration limit reached" and raw.status == "not_converged"
+    silent = ismev.gpd_fit(x, 0.0, maxit=3, mode="raw")
+    assert silent.engine_status == "conv 1" and silent.status == "not_converged"
+    with pytest.warns(EngineWarning):
+        fit = evd.fpot(x, 0.0, control={"maxit": 1})
+    assert fit.exact["shortfall"] < 1e-6 and fit.as_given  # asked again from the optimum
