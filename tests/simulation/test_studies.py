@@ -19,7 +19,7 @@ TABLES = {
 }
 FIGURES = {
     "verifiable_benchmark": 3,
-    "deployed_service": 4,
+    "deployed_service": 5,
     "self_selected": 2,
     "design_check": 1,
     "real_populations": 4,

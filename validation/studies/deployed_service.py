@@ -33,10 +33,12 @@ from _shared import (
 )
 
 import pybridge as pb
+from pybridge.report.selection_figures import reported_against_true_figure
 from pybridge.simulate import (
     SelectCandidates,
     accuracy,
     deployed_service,
+    estimate_candidates,
     sampling_plan,
     score_quality,
 )
@@ -113,21 +115,32 @@ def width_figure(table, title):
 
 
 def one_sample(say, population, plan):
-    """What an analyst with one sample sees, and what would have been true."""
+    """What an analyst with one sample sees, and what was true of that sample."""
     design = plan.draw(population, np.random.default_rng([say.seed, 20]))
     listed = candidates()
     found = pb.select(design, population.known, listed, folds=FOLDS, seed=say.seed)
+    fits = estimate_candidates(design, population.known, listed)
+    errors = np.array([fit.estimate - population.truth for fit in fits])
+    true = np.sqrt(np.mean(errors**2, axis=1))
     table = found.to_frame()
-    shown = ["candidate", "rank", "reported_rmse", "db_cv", "db_cv_ht", "naive"]
-    lines = ["## One sample", "", f"Chosen: {found.selected}; reference {found.reference}.", ""]
-    return lines + [markdown(cells(_root_errors(table), shown)), ""]
-
-
-def _root_errors(table):
-    out = table.copy()
+    table["this_sample"] = table["candidate"].map(dict(zip(found.candidates, true)))
     for key in ("db_cv", "db_cv_ht", "naive"):
-        out[f"{key}_error"] = out[f"{key}_standard_error"]
-    return out
+        table[f"{key}_error"] = table[f"{key}_standard_error"]
+    shown = ["candidate", "rank", "reported_rmse", "this_sample", "db_cv", "db_cv_ht", "naive"]
+    made, axes = figure(6.4, 3.6)
+    reported_against_true_figure(found, true, axes)
+    return [
+        "## One sample",
+        "",
+        f"Drawn inside domains. Chosen: {found.selected}; reference {found.reference}. "
+        "`this_sample` is the RMSE that the candidate then had; in brackets standard errors over "
+        "domains.",
+        "",
+        markdown(cells(table, shown)),
+        "",
+        save(say, "one_sample", made),
+        "",
+    ]
 
 
 def verdicts(found, widths, undecided):
