@@ -138,7 +138,8 @@ def svyby(
         For svyratio.
     covmat : bool
         Whether all domains' estimates have their covariance. R itself stops at this on a calibrated
-        design; guarded it is then made of the linearised scores, for means and totals.
+        design and beside missing values; guarded it is then made of the linearised scores, for
+        means and totals.
     na_rm, deff, drop_empty_groups, level, time_limit
         As in R and in `svymean`.
 

@@ -106,7 +106,8 @@ class SurveyEstimates(SaeUnitRecord):
         }
 
     def _script(self, data: pd.DataFrame | None) -> str:
-        return survey_script(self.request.summary(), self._complete(data))
+        scores = bool(self.value["by_scores"][0])
+        return survey_script(self.request.summary(), self._complete(data), by_scores=scores)
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         from pybridge.engines._survey_units import units_for_r
@@ -114,8 +115,11 @@ class SurveyEstimates(SaeUnitRecord):
         return units_for_r(data, self.columns, guarded=not self.request.raw)
 
 
-def survey_script(title: str, inputs: Mapping[str, Any]) -> str:
-    """The calls as an R user writes them, units included; it leaves R's answer in ``result``."""
+def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> str:
+    """The calls as an R user writes them, units included; it leaves R's answer in ``result``.
+
+    ``by_scores``: svyby() has no covariance here, and would stop.
+    """
     lines = [f"# {r.ascii_line(title)}", *r.EXACT_NUMBERS, f"data <- {r.frame(inputs['data'])}"]
     lines.append(
         f"options(survey.lonely.psu = {r.text(inputs['lonely'])},\n"
@@ -143,8 +147,8 @@ def survey_script(title: str, inputs: Mapping[str, Any]) -> str:
         link = "" if asked.get("link") is None else f"link = {r.text(asked['link'])}"
         words.append(f"family = stats::{asked['family']}({link})")
     more = dict(asked["options"])
-    if inputs["guarded"] and inputs["steps"] and "covmat" in more and asked["function"] == "svyby":
-        more["covmat"] = False  # on a calibrated design svyby() has no covariance, and stops
+    if by_scores:
+        more["covmat"] = False
     words += _options(more)
     lines.append(f"result <- survey::{asked['function']}({', '.join(words)})")
     lines.append("print(result, digits = 10)\n")

@@ -77,10 +77,16 @@ survey_estimate <- function(inputs) {
     design <- survey_design(inputs)
     asked <- inputs$call
     by <- asked[["function"]] == "svyby"
-    # svyby() has no covariance on a calibrated design (it stops): made of the scores below.
-    calibrated <- !is.null(design$postStrata)
-    if (isTRUE(inputs$guarded) && by && calibrated) inputs$call$options$covmat <- FALSE
-    object <- survey_object(inputs, design)
+    # svyby() stops where it is to give a covariance on a calibrated design, or beside missing
+    # values: guarded it is asked without, and the covariance made of the scores.
+    scores <- FALSE
+    object <- tryCatch(survey_object(inputs, design), error = function(condition) {
+      able <- by && asked$FUN %in% c("svymean", "svytotal") && isTRUE(asked$options$covmat)
+      if (!isTRUE(inputs$guarded) || !able) stop(condition)
+      scores <<- TRUE
+      inputs$call$options$covmat <- FALSE
+      survey_object(inputs, design)
+    })
     shared_keep(object, inputs$file)
     out <- list(
       names = names(stats::coef(object)), estimate = as.vector(stats::coef(object)),
@@ -88,8 +94,7 @@ survey_estimate <- function(inputs) {
       degrees = as.double(survey::degf(design)),
       weight_total = sum(stats::weights(design)), n = as.double(nrow(design$variables))
     )
-    scores <- isTRUE(inputs$guarded) && calibrated && by &&
-      asked$FUN %in% c("svymean", "svytotal") && isTRUE(asked$options$covmat)
+    out$by_scores <- scores
     if (!scores) out$covariance <- survey_covariance(object, out$standard_error)
     if (is.null(out$names)) out$names <- as.character(seq_along(out$estimate))
     interval <- try(survey_interval(object, inputs$level, out$degrees), silent = TRUE)
@@ -143,13 +148,15 @@ survey_groups <- function(out, object, design, inputs, by_scores) {
     y <- survey_variables(inputs$call$formulas[[1L]], design, inputs)
     columns <- list()
     for (k in seq_len(ncol(y))) {
+      known <- !is.na(y[, k])
+      values <- ifelse(known, y[, k], 0)
       for (g in groups) {
-        inside <- (units == g) * 1
+        inside <- (units == g & known) * 1
         columns[[length(columns) + 1L]] <- if (inputs$call$FUN == "svytotal") {
-          y[, k] * inside
+          values * inside
         } else {
           total <- sum(w * inside)
-          (y[, k] - sum(w * y[, k] * inside) / total) * inside / total
+          (values - sum(w * values * inside) / total) * inside / total
         }
       }
     }
