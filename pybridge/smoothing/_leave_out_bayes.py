@@ -11,7 +11,7 @@ from pybridge.smoothing._bayes_quadrature import BLOCK_ELEMENTS, integrate
 from pybridge.smoothing._bayes_units import WorkingUnits
 from pybridge.smoothing._leave_out_arrays import LeftOut, filled, in_units, without_leverage
 from pybridge.smoothing._leave_out_mixture import Block, Predictions, predict, without_own
-from pybridge.smoothing._taxonomy_gibbs import sample
+from pybridge.smoothing._taxonomy import sampled
 from pybridge.smoothing._taxonomy_lattice import integrate as integrate_lattice
 from pybridge.smoothing._taxonomy_prior import TaxonomyPrior
 from pybridge.smoothing._taxonomy_problem import Problem
@@ -164,16 +164,7 @@ def _nodes(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Variances (K, R), weights (K,), and which nodes are at the edge."""
     if problem.shape.size > 3:
-        draws = sample(
-            problem.data,
-            shape=problem.shape,
-            rate=problem.rate,
-            start=np.exp(0.5 * (problem.low + problem.high)),
-            rng=np.random.default_rng(seed),
-            n_draws=n_draws,
-        )
-        variances = draws.variances.reshape(-1, problem.shape.size)
-        weight = np.full(len(variances), 1.0 / len(variances))
+        _, variances, weight = sampled(problem, seed=seed, n_draws=n_draws)
         return variances, weight, np.zeros(len(variances), dtype=bool)
     lattice = integrate_lattice(
         problem.log_density, low=problem.low, high=problem.high, mean_exists=problem.mean_exists

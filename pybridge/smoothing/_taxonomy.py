@@ -149,6 +149,22 @@ def _by_quadrature(
     )
 
 
+def sampled(
+    problem: Problem, *, seed: int | None, n_draws: int
+) -> tuple[Draws, np.ndarray, np.ndarray]:
+    """The sampler's draws, as variances (K, R) with equal weights (K,)."""
+    draws = sample(
+        problem.data,
+        shape=problem.shape,
+        rate=problem.rate,
+        start=np.exp(0.5 * (problem.low + problem.high)),
+        rng=np.random.default_rng(seed),
+        n_draws=n_draws,
+    )
+    variances = draws.variances.reshape(-1, problem.shape.size)
+    return draws, variances, np.full(variances.shape[0], 1.0 / variances.shape[0])
+
+
 def _by_sampling(
     problem: Problem,
     z: np.ndarray,
@@ -160,16 +176,7 @@ def _by_sampling(
     n_draws: int,
 ) -> TaxonomyPosterior:
     """Moments and intervals over the variances that the sampler kept, with equal weights."""
-    draws: Draws = sample(
-        problem.data,
-        shape=problem.shape,
-        rate=problem.rate,
-        start=np.exp(0.5 * (problem.low + problem.high)),
-        rng=np.random.default_rng(seed),
-        n_draws=n_draws,
-    )
-    variances = draws.variances.reshape(-1, problem.shape.size)
-    weight = np.full(variances.shape[0], 1.0 / variances.shape[0])
+    draws, variances, weight = sampled(problem, seed=seed, n_draws=n_draws)
     found = posterior_moments(variances, weight, problem.data)
     ends = _intervals(variances, weight, problem, found, level) if quantiles else None
     return _record(
