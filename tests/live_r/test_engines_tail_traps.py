@@ -1,4 +1,4 @@
-"""What evd and ismev really do at their edges, in raw mode, and what the guarded mode makes of it."""
+"""What evd and ismev really do at their edges, in raw mode, and what guarding makes of it."""
 
 from __future__ import annotations
 
