@@ -70,7 +70,7 @@ class SamplingPlan:
         return survey_design(sample, weights=WEIGHT, pps="poisson" if independent else None)
 
     def expected(self, population: FinitePopulation) -> float:
-        """The (expected) number of units, or of clusters, of a sample."""
+        """The number of units that a sample of unequal probabilities is expected to have."""
         total = population.n_units
         return float(self.n if self.n is not None else round((self.fraction or 0.0) * total))
 

@@ -62,7 +62,22 @@ class FinitePopulation:
         return len(self.code)
 
     def with_column(self, name: str, values: Any) -> FinitePopulation:
-        """The same population with one more column of units (odds, sizes, strata), shape (N,)."""
+        """The same population with one more column of units (odds, sizes, strata), shape (N,).
+
+        Raises
+        ------
+        InputError
+            ``name_taken``, for columns that the truth and the known means were made from.
+        """
+        if name in (self.outcome, self.domain, *self.auxiliary, *self.taxonomy):
+            raise InputError(
+                f"the column {name!r} is a part of the population",
+                code="name_taken",
+                field="name",
+                expected="a new name",
+                got=name,
+                hint="Change the table of units, and make a population of it by finite_population.",
+            )
         return replace(self, units=self.units.assign(**{name: values}))
 
     def correlations(self) -> pd.DataFrame:

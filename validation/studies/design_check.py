@@ -35,6 +35,7 @@ from pybridge.simulate import (
     Outcome,
     SelectCandidates,
     accuracy,
+    finite_population,
     sampling_plan,
     score_quality,
     simulate_population,
@@ -126,9 +127,12 @@ def settings(seed):
         one = population(seed, outcome=outcome, unit=0.3, domain=0.6)
         made[f"binary, mean {mean:g}"] = (one, tenth, select)
     useless = population(seed, unit=0.0, domain=0.0)
-    perfect = plain.with_column("f", plain.units["y"])
-    perfect = pb.simulate.finite_population(
-        perfect.units, outcome="y", domain="domain", auxiliary=["f"], taxonomy=["region"]
+    perfect = finite_population(
+        plain.units.assign(f=plain.units["y"]),
+        outcome="y",
+        domain="domain",
+        auxiliary=["f"],
+        taxonomy=["region"],
     )
     near = population(seed, unit=0.995, domain=0.999)
     made["useless f"] = (useless, tenth, select)

@@ -99,6 +99,9 @@ def test_a_complete_table_is_a_population_too() -> None:
     assert made.known.domains.tolist() == ["a", "b"] and made.truth.tolist() == [7.0, 2.0]
     assert made.with_column("odds", 2.0).units["odds"].tolist() == [2.0] * 4
     assert "odds" not in made.units
+    for name in ("y", "d", "f", "g"):
+        with pytest.raises(InputError, match="finite_population"):
+            made.with_column(name, 1.0)
     assert "correlation" in made.summary() and repr(made).startswith("FinitePopulation")
 
 

@@ -136,7 +136,7 @@ def test_a_checkpoint_of_another_study_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError) as raised:
             simulate(repetitions=2, checkpoint=tmp_path, **words)
         assert raised.value.code == "other_study" and part in raised.value.message
-    changed = POPULATION.with_column("y", POPULATION.units["y"] + 1)
+    changed = simulate_population([60] * 8, auxiliaries=[Auxiliary("f", 0.4, 0.5)], seed=5)
     with pytest.raises(InputError, match="population differs"):
         repeated_sampling(changed, PLAN, GREG, repetitions=2, checkpoint=tmp_path)
     assert json.loads((tmp_path / "study.json").read_text())["seed"] == 1
