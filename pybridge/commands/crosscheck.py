@@ -1,9 +1,13 @@
-"""``pybridge crosscheck``: one area-level fit by every engine that can do it."""
+"""``pybridge crosscheck``: one fit of a table of domains by every engine that can do it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 ENGINE_MISSING = 3
 
@@ -21,7 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sampling variances (squared standard errors)",
     )
     parser.add_argument("--domain", default="domain", metavar="COLUMN")
+    parser.add_argument(
+        "--levels",
+        metavar="A,B",
+        help="the taxonomy model: columns, coarse to fine, the domain last",
+    )
     parser.add_argument("--method", default="REML", metavar="M", help="REML, ML, FH or bayes")
+    parser.add_argument("--seed", type=int, default=1, help="for engines that draw")
     parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
     parser.add_argument("--encoding", default="utf-8-sig", help="of CSV files (UTF-8)")
     parser.add_argument("--json", action="store_true", help="for programs")
@@ -33,9 +43,23 @@ def run(arguments: argparse.Namespace) -> int:
 
     3 where nothing could be compared because an engine is missing.
     """
+    from pybridge.report.files import write_csv
+
+    found = _taxonomy(arguments) if arguments.levels else _area(arguments)
+    if arguments.out:
+        write_csv(found.table.to_frame(), arguments.out)
+    if arguments.json:
+        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        print(found.summary())
+    nothing = found.table.n_made == 0
+    return ENGINE_MISSING if nothing and found.unavailable else 0
+
+
+def _area(arguments: argparse.Namespace) -> FitCrosscheck:
+    """The Fay-Herriot model."""
     from pybridge.commands.smooth import read_area_table
     from pybridge.crosscheck.area import crosscheck_area
-    from pybridge.report.files import write_csv
     from pybridge.smoothing.fay_herriot import fay_herriot
 
     fit = fay_herriot(
@@ -47,12 +71,24 @@ def run(arguments: argparse.Namespace) -> int:
         method=arguments.method,
         level=arguments.level,
     )
-    found = crosscheck_area(fit)
-    if arguments.out:
-        write_csv(found.table.to_frame(), arguments.out)
-    if arguments.json:
-        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-    else:
-        print(found.summary())
-    nothing = found.table.n_made == 0
-    return ENGINE_MISSING if nothing and found.unavailable else 0
+    return crosscheck_area(fit)
+
+
+def _taxonomy(arguments: argparse.Namespace) -> FitCrosscheck:
+    """The taxonomy model: metafor for REML and ML, JAGS for bayes."""
+    from pybridge.commands.shared import names
+    from pybridge.commands.smooth import read_area_table
+    from pybridge.crosscheck.taxonomy import crosscheck_taxonomy
+    from pybridge.smoothing.taxonomy import taxonomy_model
+
+    fit = taxonomy_model(
+        arguments.formula,
+        read_area_table(arguments),
+        variance=arguments.variance,
+        levels=names(arguments.levels),
+        engine="native",
+        method=arguments.method,
+        level=arguments.level,
+        seed=arguments.seed,
+    )
+    return crosscheck_taxonomy(fit)

@@ -18,8 +18,9 @@ from pybridge._checks import numeric_column
 from pybridge._record import Record
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.aggregates import AggregateEstimates
-from pybridge.direct.estimates import DirectEstimates, t_quantile
+from pybridge.direct.estimates import DirectEstimates
 from pybridge.direct.linear import DirectRequest
+from pybridge.direct.statuses import t_quantile
 from pybridge.engines.availability import need_engine
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance, provenance

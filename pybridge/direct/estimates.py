@@ -13,11 +13,14 @@ from pybridge._record import Record
 from pybridge.direct.aggregates import AggregateEstimates, aggregate
 from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
+from pybridge.direct.statuses import domain_statuses, t_quantile
 from pybridge.direct.variances import ModelledVariances, modelled_variances
 from pybridge.design.groups import group_covariance
 from pybridge.tables.area_join import with_covariates
 
 if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
+    from pybridge.design.survey_design import SurveyDesign
     from pybridge.direct._survey import SurveyAnswer
 
 METHOD_NAMES = {
@@ -59,6 +62,8 @@ class DirectEstimates(Record):
     variance_weight : numpy.ndarray
         B_i of the smoothed variances, NaN otherwise.
     level : float
+    request : DirectRequest
+        Which estimator, with which auxiliary variables and slope.
     answer : SurveyAnswer or None
         What R's survey gave, with ``engine="survey"``: the covariance, the groups, provenance.
     """
@@ -82,6 +87,7 @@ class DirectEstimates(Record):
     variance_method: str
     variance_weight: np.ndarray
     level: float
+    request: DirectRequest
     answer: SurveyAnswer | None = None
 
     @property
@@ -190,6 +196,25 @@ class DirectEstimates(Record):
         )
         return found if self.answer is None else self.answer.of_groups(found)
 
+    def crosscheck(self, design: SurveyDesign, *, domain: str | None = None) -> FitCrosscheck:
+        """The same estimates natively and by R's survey, with their whole covariance.
+
+        Parameters
+        ----------
+        design : SurveyDesign
+            The sample again, which the estimates do not keep.
+        domain : str, optional
+            Its column of domains, where it is not named as in the population.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, and where they part.
+        """
+        from pybridge.crosscheck.direct import crosscheck_direct
+
+        return crosscheck_direct(self, design, domain=domain)
+
     def summary(self) -> str:
         """A short text: estimator, working model, statuses, range of standard errors."""
         lines = [f"{METHOD_NAMES[self.method]} estimates of {len(self.estimate)} domains"]
@@ -268,6 +293,7 @@ def direct_estimates(
         variance_method=variance,
         variance_weight=modelled.weight,
         level=level,
+        request=request,
     )
 
 
@@ -307,27 +333,3 @@ def _variances(
         scale=np.where(scale > 0, scale, np.nan),
         mean=estimate,
     )
-
-
-def t_quantile(level: float, degrees: np.ndarray) -> np.ndarray:
-    """Two-sided t quantile at each number of degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return np.asarray(stdtrit(degrees, 0.5 + level / 2.0))
-
-
-def domain_statuses(sample: DomainSample) -> np.ndarray:
-    """One word a domain, shape (m,), object; the first that applies."""
-    moments, size = sample.whole, sample.population.size
-    n, total, gram = moments.n[0], moments.total[0], moments.gram[0]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = gram[:, 1, 1] - total[:, 1] ** 2 / total[:, 0]
-    overall = gram[:, 1, 1].sum() + np.finfo(float).tiny
-    constant = spread <= 1e-13 * np.maximum(gram[:, 1, 1], overall / max(n.sum(), 1.0) * n)
-    certain = np.abs(moments.weight_square[0] - total[:, 0]) <= 1e-9 * total[:, 0]
-    status = np.full(len(n), "ok", dtype=object)
-    status[constant & (n >= 2)] = "constant_outcome"
-    status[n == 1] = "single_unit"
-    status[(n > 0) & certain & (n >= size - 0.5)] = "census"
-    status[n == 0] = "out_of_sample"
-    return status
