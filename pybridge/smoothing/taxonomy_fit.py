@@ -221,6 +221,7 @@ class TaxonomyFit(Record, FitViews):
         ]
         if self.prior is not None:
             lines.append(f"prior of the variances: {self.prior.summary(self.levels.names)}")
+            lines.append("what hangs on its scale (x 0.1, 1, 10): sensitivity()")
             lines.append(self._accuracy())
         else:
             lines.append(
