@@ -120,11 +120,21 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _draw(verdict: Verdict, folder: Path) -> None:
     """The page and a figure a scorer, where matplotlib is there."""
     from pybridge.errors import EngineUnavailable
+    from pybridge.report.canvas import known_glyphs_only
+    from pybridge.report.tail_family import family_figure
 
     try:
-        for scorer in verdict.scans:
-            safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in scorer)
-            verdict.plot(scorer)[0].figure.savefig(folder / f"verdict_{safe}.png", dpi=110)
+        figures = {f"verdict_{_safe(one)}": verdict.plot(one)[0].figure for one in verdict.scans}
+        if len(verdict.scans) > 1:
+            figures["family"] = family_figure(verdict).figure
+        with known_glyphs_only():
+            for name, figure in figures.items():
+                figure.savefig(folder / f"{name}.png", dpi=110)
         verdict.to_html(folder / "verdict.html")
     except EngineUnavailable as error:
         say(str(error))
+
+
+def _safe(name: str) -> str:
+    """A name as part of a file's."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -21,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     begins.add_argument("--quantile", type=float, help="where the tail begins (0.95)")
     begins.add_argument("--threshold", type=float, help="the same, by value")
     begins.add_argument("--exceedances", type=int, metavar="N", help="the same, by count")
+    begins.add_argument(
+        "--choose", action="store_true", help="let a sequence of tests of fit choose the quantile"
+    )
     parser.add_argument("--engine", default="evd", metavar="ENGINE", help="evd, ismev or native")
     parser.add_argument("--method", default="ML", metavar="M", help="ML; native: PWM, penalised")
     parser.add_argument(
@@ -31,6 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="refuse",
         metavar="RULE",
         help="for scores at a bound of the transform: refuse, clip or squeeze",
+    )
+    parser.add_argument("--epsilon", type=float, default=1e-6, help="for --edge clip (1e-6)")
+    parser.add_argument(
+        "--ordered", action="store_true", help="items are in the order of time: look for clusters"
+    )
+    parser.add_argument(
+        "--decluster",
+        type=int,
+        metavar="N",
+        help="fit the largest score of each cluster; N scores below the threshold end one",
     )
     parser.add_argument("--model", action="append", metavar="NAME", help="only this; repeatable")
     parser.add_argument("--scan", action="store_true", help="fits from 0.95 to 0.99 too")
@@ -77,13 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Fit, test and print; status 4 where no model has a usable fit."""
     import pandas as pd
 
+    from pybridge.tails.dependence import label_order
+
     table = read_scores(arguments)
     models = arguments.model or list(table.models)
     found = {}
     for scorer in table.scorers:
         for model in models:
             name = model if len(table.scorers) == 1 else f"{scorer}/{model}"
-            found[name] = _one(table.scores(model, scorer), arguments)
+            values = table.scores(model, scorer)
+            if arguments.ordered or arguments.decluster:
+                values = values[label_order(table.items[scorer, model])]
+            found[name] = _one(values, arguments)
     if arguments.json:
         print(json.dumps({name: one["record"] for name, one in found.items()}, ensure_ascii=False))
     else:
@@ -106,44 +125,79 @@ def _one(values: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     from pybridge.tails.scan import tail_scan
     from pybridge.tails.transforms import Transform
 
-    change = Transform(arguments.transform, arguments.edge)
-    begins: dict[str, Any] = {"quantile": arguments.quantile}
-    if arguments.threshold is not None:
-        begins = {"threshold": arguments.threshold}
-    elif arguments.exceedances is not None:
-        begins = {"n_exceedances": arguments.exceedances}
-    elif arguments.quantile is None:
-        begins = {"quantile": 0.95}
+    change = Transform(arguments.transform, arguments.edge, arguments.epsilon)
+    values = change.apply(values)
+    begins, text = _begins(values, arguments)
+    fitted = values
+    ordered = arguments.ordered or bool(arguments.decluster)
+    if arguments.decluster:
+        fitted, begins, words = _clustered(values, begins, arguments.decluster)
+        text.append(words)
     fit = generalized_pareto(
-        values,
+        fitted,
         **begins,
         engine=arguments.engine,
         method=arguments.method,
-        transform=change,
         level=arguments.level,
     )
-    diagnosis = diagnose_scores(change.apply(values), threshold=fit.threshold)
-    text, record = [fit.summary()], {"fit": fit.to_dict(), "diagnosis": diagnosis.to_dict()}
+    fit = dataclasses.replace(fit, transform=change)
+    diagnosis = diagnose_scores(values, threshold=fit.threshold, ordered=ordered)
+    text.append(fit.summary())
+    record: dict[str, Any] = {"fit": fit.to_dict(), "diagnosis": diagnosis.to_dict()}
     del record["fit"]["excesses"]
-    if fit.method == "ML":
-        interval = fit.interval("shape")
-        if math.isfinite(interval.lower):
-            text.append(interval.summary())
-        test = fit.goodness_of_fit(replicates=arguments.replicates, seed=arguments.seed)
-        text.append(test.summary())
-        record["goodness_of_fit"] = test.to_dict()
+    out: dict[str, Any] = {"fit": fit, "text": text, "record": record, "values": values}
+    _tests(out, arguments)
     text += [f"- {code}: {words}" for code, words in diagnosis.findings]
     if arguments.return_period:
         levels = fit.return_level(arguments.return_period)
         text.append(levels.summary())
         record["return_levels"] = levels.to_dict()
-    out: dict[str, Any] = {"fit": fit, "text": text, "record": record}
     if arguments.scan:
-        scan = tail_scan(values, engine=arguments.engine, transform=change, level=arguments.level)
+        scan = tail_scan(values, engine=arguments.engine, level=arguments.level)
         text.append(scan.summary())
         record["scan"] = scan.to_dict()
         out["scan"] = scan
     return out
+
+
+def _begins(values: Any, arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Where the tail begins, and what there is to say about it."""
+    from pybridge.tails.threshold_choice import choose_threshold
+
+    if arguments.choose:
+        choice = choose_threshold(values, seed=arguments.seed)
+        after = "Chosen after looking at the scores: intervals and tests below are too favourable."
+        if math.isnan(choice.quantile):
+            return {"quantile": 0.95}, [f"{choice.reason}; 0.95 is shown"]
+        return {"quantile": choice.quantile}, [choice.reason, after]
+    if arguments.threshold is not None:
+        return {"threshold": arguments.threshold}, []
+    if arguments.exceedances is not None:
+        return {"n_exceedances": arguments.exceedances}, []
+    return {"quantile": 0.95 if arguments.quantile is None else arguments.quantile}, []
+
+
+def _clustered(values: Any, begins: dict[str, Any], run: int) -> tuple[Any, dict[str, Any], str]:
+    """Scores with one exceedance a cluster, the threshold by value, and the clusters in words."""
+    from pybridge.tails.dependence import decluster
+    from pybridge.tails.thresholds import find_exceedances
+
+    threshold = find_exceedances(values, **begins).threshold
+    clusters = decluster(values, threshold=threshold, run=run)
+    return clusters.scores, {"threshold": threshold}, clusters.summary()
+
+
+def _tests(out: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """The profile interval and the tests of fit, for maximum likelihood."""
+    fit = out["fit"]
+    if fit.method != "ML":
+        return
+    interval = fit.interval("shape")
+    if math.isfinite(interval.lower):
+        out["text"].append(interval.summary())
+    test = fit.goodness_of_fit(replicates=arguments.replicates, seed=arguments.seed)
+    out["text"].append(test.summary())
+    out["record"]["goodness_of_fit"] = test.to_dict()
 
 
 def _write_more(folder: Path, found: dict[str, dict[str, Any]]) -> None:
@@ -151,17 +205,29 @@ def _write_more(folder: Path, found: dict[str, dict[str, Any]]) -> None:
     import pandas as pd
 
     from pybridge.errors import EngineUnavailable
+    from pybridge.tails.mean_residual_life import mean_residual_life
+    from pybridge.tails.scan import joined_scans
 
-    scans = [one["scan"].to_frame().assign(model=n) for n, one in found.items() if "scan" in one]
+    scans = {name: one["scan"] for name, one in found.items() if "scan" in one}
     if scans:
-        pd.concat(scans, ignore_index=True).to_csv(folder / "scan.csv", index=False)
+        tables = [scan.to_frame().assign(model=name) for name, scan in scans.items()]
+        pd.concat(tables, ignore_index=True).to_csv(folder / "scan.csv", index=False)
     try:
+        from pybridge.report.canvas import known_glyphs_only, plain
         from pybridge.report.tail_figures import diagnostic_figure
 
+        figures = {}
         for name, one in found.items():
+            safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+            life = mean_residual_life(one["values"]).plot()
+            life.set_title(plain(f"Mean residual life, {name}"), fontsize=10)
+            figures[f"life_{safe}"] = life.figure
             if one["fit"].usable:
-                safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-                axes = diagnostic_figure(one["fit"])
-                axes[0].figure.savefig(folder / f"fit_{safe}.png", dpi=110)
+                figures[f"fit_{safe}"] = diagnostic_figure(one["fit"])[0].figure
+        if scans:
+            figures["scan"] = joined_scans(scans).plot().figure
+        with known_glyphs_only():
+            for name, figure in figures.items():
+                figure.savefig(folder / f"{name}.png", dpi=110)
     except EngineUnavailable as error:
         say(str(error))

@@ -238,8 +238,8 @@ class Verdict(Record):
         return paths
 
     def plot(self, scorer: str | None = None) -> Any:
-        """The family as a picture of gates, over the scan of one scorer; returns the axes."""
-        from pybridge.report.tail_figures import verdict_figure
+        """The gates of one scorer's pairs as a picture, over its scan; returns the axes."""
+        from pybridge.report.tail_family import verdict_figure
 
         return verdict_figure(self, scorer)
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv
 
-from pybridge.report.figures import _figure
+from pybridge.report.canvas import new_figure, plain
 from pybridge.tails._distribution import from_exponential, to_exponential
 from pybridge.tails._status import USABLE
 
 if TYPE_CHECKING:
-    from pybridge.protocol.verdict import PairVerdict, Verdict
     from pybridge.tails.mean_residual_life import MeanResidualLife
     from pybridge.tails.records import ParetoFit
     from pybridge.tails.scan import TailScan
@@ -23,17 +22,25 @@ if TYPE_CHECKING:
 INK = "#333333"
 COLOURS = ("#1f5fa8", "#c8732b", "#3b8a4e", "#8a3b7d", "#6b6b6b", "#b0a020")
 BAND = "#cfdced"
-VERDICT_COLOURS = {"pass": "#bfe0c5", "fail": "#efb8ad", "not computed": "#dddddd"}
-VERDICT_WORDS = {"pass": "pass", "fail": "fail", "not computed": "not computed"}
+LONGEST = 40  # letters of a name
+MARKERS = "osD^v"  # where there are more models than colours
 
 
 def _axes(axes: Any, width: float = 5.5, height: float = 4.2) -> Any:
-    return _figure(width, height).subplots() if axes is None else axes
+    return new_figure(width, height).subplots() if axes is None else axes
 
 
-def _plain(axes: Any) -> None:
+def _bare(axes: Any) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def shortened(name: str, longest: int = LONGEST) -> str:
+    """A long name without its middle."""
+    if len(name) <= longest:
+        return name
+    half = (longest - 1) // 2
+    return f"{name[:half]}…{name[-(longest - 1 - half):]}"
 
 
 def _order_bands(n: int, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -60,7 +67,7 @@ def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
     ax.set_ylabel("excess over the threshold")
     ax.set_title(f"QQ, shape {fit.shape:.3f}, {fit.n_exceedances} exceedances", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left")
-    _plain(ax)
+    _bare(ax)
     return ax
 
 
@@ -77,7 +84,7 @@ def probability_figure(fit: ParetoFit, ax: Any = None) -> Any:
     ax.set_ylabel("probability by the fit")
     ax.set_title("PP", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left")
-    _plain(ax)
+    _bare(ax)
     return ax
 
 
@@ -127,7 +134,7 @@ def return_level_figure(
     ax.set_ylabel("level")
     ax.set_title("Return levels", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left")
-    _plain(ax)
+    _bare(ax)
     return ax
 
 
@@ -147,7 +154,7 @@ def mean_residual_life_figure(life: MeanResidualLife, ax: Any = None) -> Any:
     ax.set_ylabel("mean excess")
     ax.set_title("Mean residual life", fontsize=10)
     ax.legend(frameon=False, fontsize=8)
-    _plain(ax)
+    _bare(ax)
     return ax
 
 
@@ -178,99 +185,31 @@ def stability_figure(
     usable = np.isin(scan.status.astype(str), USABLE)
     for k, name in enumerate(models):
         colour = COLOURS[k % len(COLOURS)]
+        line = f"{MARKERS[k // len(COLOURS) % len(MARKERS)]}-"
         place = scan.quantile + shift * (k - (len(models) - 1) / 2)
         good, bad = (scan.model == name) & usable, (scan.model == name) & ~usable
         known = good & np.isfinite(scan.lower) & np.isfinite(scan.upper)
         ax.vlines(place[known], scan.lower[known], scan.upper[known], color=colour, linewidth=1)
-        ax.plot(place[good], scan.shape[good], "o-", color=colour, markersize=4, linewidth=1)
+        ax.plot(place[good], scan.shape[good], line, color=colour, markersize=4, linewidth=1)
         bad = bad & np.isfinite(scan.shape)
         ax.plot(place[bad], scan.shape[bad], "x", color=colour, markersize=5)
-        mark = "o-" if good.any() else "x"
-        ax.plot([], [], mark, color=colour, markersize=4, linewidth=1, label=name)
+        mark = line if good.any() else "x"
+        ax.plot([], [], mark, color=colour, markersize=4, linewidth=1, label=plain(shortened(name)))
     if not usable.all():
         ax.plot([], [], "x", color=INK, markersize=5, label="no fit")
+    ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel("threshold: quantile of the scores")
     ax.set_ylabel("shape")
     ax.set_title(f"Stability of the shape, {scan.interval} intervals", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    _plain(ax)
+    _bare(ax)
     return ax
-
-
-def family_figure(verdict: Verdict, ax: Any = None) -> Any:
-    """The family as a table: a row a pair, a column a gate, coloured by what each found."""
-    from pybridge.protocol.outcomes import GATES, NAMES
-
-    pairs = verdict.pairs
-    ax = _axes(ax, 10.0, 1.6 + 0.42 * len(pairs))
-    for row, pair in enumerate(pairs):
-        for column, gate in enumerate(GATES):
-            _cell(ax, column, row, pair, gate)
-        text = pair.verdict if not pair.first_failure else f"{pair.verdict} ({pair.first_failure})"
-        ax.text(
-            len(GATES) + 0.1,
-            row,
-            text,
-            va="center",
-            ha="left",
-            fontsize=9,
-            weight="bold",
-            color=INK,
-        )
-    labels = [f"{one.model_a} – {one.model_b}" for one in pairs]
-    if len({one.scorer for one in pairs}) > 1:
-        labels = [f"{one.scorer}: {text}" for one, text in zip(pairs, labels)]
-    ax.set_yticks(range(len(pairs)), labels=labels, fontsize=9)
-    names = [f"{gate}\n{NAMES[gate].replace(' ', chr(10), 1)}" for gate in GATES]
-    ax.set_xticks(range(len(GATES)), labels=names, fontsize=8)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.set_xlim(-0.5, len(GATES) + 1.2)
-    ax.set_ylim(len(pairs) - 0.5, -0.5)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    mark = (
-        "EXPLORATORY RUN, not registered"
-        if verdict.exploratory
-        else (f"registered {verdict.registered_at}, SHA-256 {verdict.protocol_sha256[:12]}…")
-    )
-    ax.set_xlabel(mark, fontsize=8, color="#b03020" if verdict.exploratory else INK)
-    return ax
-
-
-def _cell(ax: Any, column: int, row: int, pair: PairVerdict, gate: str) -> None:
-    found = pair.outcome(gate)
-    ax.add_patch(_rectangle(column, row, VERDICT_COLOURS[found.verdict]))
-    ax.text(
-        column, row, VERDICT_WORDS[found.verdict], va="center", ha="center", fontsize=8, color=INK
-    )
-
-
-def _rectangle(column: int, row: int, colour: str) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((column - 0.47, row - 0.42), 0.94, 0.84, facecolor=colour, linewidth=0)
 
 
 def diagnostic_figure(fit: ParetoFit, axes: Any = None) -> Any:
     """QQ, PP and return levels of one fit side by side; returns the three axes."""
-    axes = _figure(13.0, 4.2).subplots(1, 3) if axes is None else axes
+    axes = new_figure(13.0, 4.2).subplots(1, 3) if axes is None else axes
     quantile_figure(fit, axes[0])
     probability_figure(fit, axes[1])
     return_level_figure(fit, axes[2])
     return axes
-
-
-def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
-    """The family's table over the scan of one scorer; returns both axes."""
-    name = scorer or next(iter(verdict.scans))
-    rows = len(verdict.pairs)
-    figure = _figure(10.0, 6.0 + 0.42 * rows)
-    upper, lower = figure.subplots(2, 1, gridspec_kw={"height_ratios": [1.6 + 0.42 * rows, 4.4]})
-    family_figure(verdict, upper)
-    tail, gate = verdict.protocol["tail"], verdict.protocol["G5"]
-    own = dict(verdict.protocol["scorer"].get(name, {}))
-    q = own.get("tail.quantile", tail["quantile"])
-    window = (q - gate["half_width"], q + gate["half_width"])
-    stability_figure(verdict.scans[name], lower, window=window, registered=q)
-    return [upper, lower]

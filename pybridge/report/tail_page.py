@@ -8,8 +8,10 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from pybridge._record import plain
+from pybridge.report.canvas import known_glyphs_only
 from pybridge.report.page import _STYLE, _table
-from pybridge.report.tail_figures import diagnostic_figure, verdict_figure
+from pybridge.report.tail_family import family_figure, verdict_figure
+from pybridge.report.tail_figures import diagnostic_figure
 
 if TYPE_CHECKING:
     from pybridge.protocol.verdict import Verdict
@@ -31,6 +33,8 @@ def verdict_page(verdict: Verdict) -> str:
         f"<h1>{title}</h1>{mark}",
         f"<p>{verdict.n_passed} of {len(verdict.pairs)} pairs pass every gate and criterion.</p>",
     ]
+    if len(verdict.scans) > 1:
+        parts.append(_picture(family_figure(verdict), "The family"))
     for scorer in verdict.scans:
         parts.append(_picture(verdict_figure(verdict, scorer)[0], f"Gates and scan, {scorer}"))
     odd = verdict.findings_frame().drop(columns="run")
@@ -57,7 +61,8 @@ def _pair(pair: Any) -> str:
 
 def _picture(axes: Any, words: str) -> str:
     buffer = io.BytesIO()
-    axes.figure.savefig(buffer, dpi=100, format="png")
+    with known_glyphs_only():
+        axes.figure.savefig(buffer, dpi=100, format="png")
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{data}">'
 

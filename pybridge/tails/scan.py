@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -162,6 +163,19 @@ def tail_scan(
         level=level,
         engine=engine,
     )
+
+
+def joined_scans(scans: Mapping[str, TailScan]) -> TailScan:
+    """One scan of several models from a scan of each, by the names given; alike in all else."""
+    first = next(iter(scans.values()))
+    columns = {
+        name: np.concatenate([getattr(scan, name) for scan in scans.values()])
+        for name in first.__dataclass_fields__
+        if isinstance(getattr(first, name), np.ndarray)
+    }
+    names = [name for name, scan in scans.items() for _ in range(scan.model.size)]
+    columns["model"] = np.array(names, dtype=object)
+    return dataclasses.replace(first, **columns)
 
 
 def samples_by_name(scores: Any, scorer: str | None = None) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -36,7 +37,8 @@ def test_tail_prints_fit_test_and_levels_and_writes_tables(scores, tmp_path, cap
         assert expected in printed
     assert len(pd.read_csv(tmp_path / "fits.csv")) == 4
     assert len(pd.read_csv(tmp_path / "scan.csv")) == 18
-    assert (tmp_path / "fit_a.png").stat().st_size > 5000
+    for name in ("fit_a", "life_a", "scan"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
 
 def test_tail_as_json_for_one_model(scores, capsys) -> None:
@@ -45,6 +47,29 @@ def test_tail_as_json_for_one_model(scores, capsys) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert list(answer) == ["b"] and answer["b"]["fit"]["n_exceedances"] == 150
     assert "excesses" not in answer["b"]["fit"]
+
+
+def test_tail_chooses_a_threshold_and_says_why(scores, capsys) -> None:
+    words = ["--engine", "native", "--replicates", 99, "--model", "a", "--choose"]
+    assert command(tail, scores, *words) == 0
+    printed = capsys.readouterr().out
+    assert "the lowest candidate" in printed and "after looking at the scores" in printed
+
+
+def test_tail_finds_clusters_in_time_and_fits_one_score_of_each(tmp_path, capsys) -> None:
+    rng = np.random.default_rng(2)
+    score = np.repeat(rng.exponential(size=200), 10) + 0.01 * rng.exponential(size=2000)
+    path = tmp_path / "serial.csv"
+    table = pd.DataFrame({"model": "m", "item": range(2000), "score": score})
+    table.sample(frac=1, random_state=1).to_csv(path, index=False)
+    words = [path, "--engine", "native", "--replicates", 99]
+    assert command(tail, *words) == 0
+    assert "serial_dependence" not in capsys.readouterr().out  # nobody said that there is an order
+    assert command(tail, *words, "--ordered") == 0
+    assert "serial_dependence" in capsys.readouterr().out
+    assert command(tail, *words, "--decluster", 5) == 0
+    printed = capsys.readouterr().out
+    assert "100 exceedances" in printed and "10 clusters (run 5): extremal index 0.1" in printed
 
 
 def test_tail_without_a_usable_fit_is_status_4(tmp_path, capsys) -> None:

@@ -6,12 +6,14 @@ import functools
 import html
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from pybridge.protocol.reading import make_protocol
 from pybridge.protocol.run import run_protocol
 from pybridge.protocol.verdict import Verdict
+from pybridge.report import tail_family as family
 from pybridge.report import tail_figures as figures
 from pybridge.simulate.tail_scores import TailModel, simulate_tail_scores
 from pybridge.tails.generalized_pareto import generalized_pareto
@@ -97,18 +99,51 @@ def test_the_scan_shows_every_model_its_window_and_fits_that_are_none() -> None:
 
 
 def test_the_family_names_every_gate_verdict_and_that_it_is_exploratory() -> None:
-    ax = figures.family_figure(verdict(), axes())
+    ax = family.family_figure(verdict(), axes())
     texts = [text.get_text() for text in ax.texts]
-    assert len(texts) == 3 * 8 and texts.count("not computed") >= 2
+    assert texts.count("not computed") >= 2
+    assert sum(text in ("pass", "fail", "not computed") for text in texts) == 3 * 7
+    assert "100 | 1570" in texts  # observed value and limit of G3
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a – b", "a – c", "b – c"]
     for one in verdict().pairs:
         assert f"KILL ({one.first_failure})" in texts
     assert "EXPLORATORY" in ax.get_xlabel()
 
 
+def test_long_names_and_many_pairs_keep_their_place(tmp_path) -> None:
+    long = {name: f"maker-of-{name}/a-model-with-a-very-long-name-{name}-$5-$8" for name in "abc"}
+    table = simulate_tail_scores({long[n]: TailModel() for n in "abc"}, n_items=1000)
+    both = [table.assign(scorer=name) for name in ("first", "second")]
+    plan = make_protocol(
+        models=list(long.values()),
+        scorers=["first", "second"],
+        mean_margin=0.1,
+        tail_margin=0.5,
+        replicates=99,
+        engine="native",
+        fit_method="table",
+        scan_quantiles=[0.95, 0.97],
+    )
+    found = run_protocol(plan, pd.concat(both), exploratory=True)
+    ax = family.family_figure(found)
+    ax.figure.savefig(tmp_path / "family.png")
+    width, height = ax.figure.get_size_inches()
+    places = [text.get_window_extent() for text in (*ax.get_yticklabels(), *ax.texts)]
+    dots = ax.figure.dpi
+    assert min(one.x0 for one in places) >= 0 and max(one.x1 for one in places) <= width * dots
+    assert min(one.y0 for one in places) >= 0 and max(one.y1 for one in places) <= height * dots
+    rows = [one for one in places[:6]]
+    assert all(above.y0 >= below.y1 for above, below in zip(rows, rows[1:]))
+    assert "scorer second" in [text.get_text() for text in ax.texts]
+    one_scorer = family.verdict_figure(found, "second")[0]
+    assert len(one_scorer.get_yticklabels()) == 3 and "second" in one_scorer.get_title(loc="left")
+    assert found.to_html(tmp_path / "page.html").read_text(encoding="utf-8").count("<img alt=") == 9
+
+
 def test_figures_of_several_panels(tmp_path) -> None:
     panels = figures.diagnostic_figure(fit())
     assert len(panels) == 3
-    upper, lower = figures.verdict_figure(verdict())
+    upper, lower = family.verdict_figure(verdict())
     for one in (panels[0], upper):
         one.figure.savefig(tmp_path / "figure.png")
         assert (tmp_path / "figure.png").stat().st_size > 5000
