@@ -195,6 +195,8 @@ def fit_native(
         return _native(candidate, words, levels, seed, quantiles, near)
     except (InputError, FitError) as error:
         return error
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        return FitError(f"the numbers cannot be computed with: {error}", code="numerical_failure")
 
 
 def _native(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pybridge.design.variance import domain_moments
 from pybridge.direct.inputs import auxiliary_positions
 from pybridge.direct.linear import DirectRequest, within_domain
 from pybridge.direct.variances import modelled_variances
@@ -24,7 +25,8 @@ class ReferenceEstimates:
     name : str
     request : DirectRequest
     whole, variance, fpc_factor : numpy.ndarray
-        Shape (m,): estimate, direct variance, Var / Var without finite population correction.
+        Shape (m,): estimate, direct variance, and that variance over what the delete-a-group
+        jackknife of these folds estimates (see `jackknife_form`).
     rest : numpy.ndarray
         Shape (K, m), NaN in domains without units there.
     score : numpy.ndarray
@@ -67,7 +69,8 @@ def find_reference(
     no candidate does, all that the population knows.
     """
     options = _options(candidates, replicates)
-    ht = _estimates("HT", options["HT"], replicates)
+    form = jackknife_form(replicates)
+    ht = _estimates("HT", options["HT"], replicates, form)
     if reference == "ht":
         return Reference(ht, ht, (ht,), {"HT": float(np.nansum(ht.variance))})
     wanted = {
@@ -84,7 +87,7 @@ def find_reference(
             got=reference,
         )
     found = [
-        ht if name == "HT" else _estimates(name, request, replicates)
+        ht if name == "HT" else _estimates(name, request, replicates, form)
         for name, request in wanted.items()
     ]
     usable = np.isfinite(np.stack([item.variance for item in found])).all(axis=0)
@@ -117,12 +120,41 @@ def _options(candidates: Sequence[Candidate], replicates: Replicates) -> dict[st
     return options
 
 
-def _estimates(name: str, request: DirectRequest, replicates: Replicates) -> ReferenceEstimates:
+def jackknife_form(replicates: Replicates) -> np.ndarray:
+    """The variance form (m, p, p) that deleting the folds one by one estimates.
+
+    Deleting fold k from a stratum of n_h primary units moves an estimate by
+    n_hk/(n_h − n_hk) times the fold's own deviation, so that (K−1)/K Σ_k (R(−k) − R)² has the
+    stratum's variance without finite population correction times
+
+        c_h = (K−1)/K Σ_k n_hk/(n_h − n_hk).
+
+    With folds of equal size in the stratum c_h is 1. It is 1.6 with two units and K = 5, of which
+    three folds leave the stratum as it is, and above 1 where folds are unequal.
+    """
+    sample = replicates.sample
+    plan, whole = sample.cells.plan, sample.whole
+    counts = np.zeros((int(plan.rest_stratum.max()) + 1, plan.stratum_psu.shape[1]))
+    np.add.at(counts, plan.rest_stratum, plan.stratum_psu)
+    n, k = counts.sum(axis=1, keepdims=True), counts.shape[1]
+    left = n - counts
+    share = np.where(left > 0, counts / np.where(left > 0, left, 1.0), np.nan).sum(axis=1)
+    larger = np.nan_to_num((k - 1) / k * share, nan=1.0)
+    if plan.poisson:
+        return np.asarray(whole.form_with_replacement[0] * (n[:, 0] @ larger) / n.sum())
+    # A sampling fraction of 1 − c_h gives every stratum the factor c_h.
+    factors = replace(plan, sampling_fraction=1.0 - larger[plan.rest_stratum])
+    return np.asarray(domain_moments(replace(sample.cells, plan=factors)).form[0])
+
+
+def _estimates(
+    name: str, request: DirectRequest, replicates: Replicates, jackknife: np.ndarray
+) -> ReferenceEstimates:
     whole = replicates.sample.whole
     linear = replicates.linear(request, whole)
     score = linear.score[0]
     variance = within_domain(whole.form[0], score, score)
-    without = within_domain(whole.form_with_replacement[0], score, score)
+    without = within_domain(jackknife, score, score)
     n = whole.n[0]
     factor = np.where(without > 0, variance / np.where(without > 0, without, 1.0), 1.0)
     alone = n == 1

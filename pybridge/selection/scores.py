@@ -48,8 +48,9 @@ def jackknife_covariance(
 ) -> np.ndarray:
     """Delete-a-group covariance of R and M over the folds, shape (m,).
 
-    φ (K−1)/K Σ_k (R(−k) − mean)(M(−k) − mean), φ = Var(R) / Var(R) without the finite population
-    correction, which deleting groups cannot see.
+    φ (K−1)/K Σ_k (R(−k) − mean)(M(−k) − mean). φ is Var(R) over what this estimates for R itself:
+    Var(R) without the finite population correction, which deleting groups cannot see, and more
+    where the folds of a stratum are unequal or fewer than K.
     """
     k = len(rest)
     about_reference = reference_rest - reference_rest.mean(axis=0)
@@ -61,7 +62,8 @@ def size_factor(n_folds: int, fpc_factor: np.ndarray) -> np.ndarray:
     """What a direct estimator's variance is over that of the same on (K−1)/K of the sample, (m,).
 
     Without finite population correction (K−1)/K; with φ = 1 − n/N the variance of the smaller
-    sample is (K/(K−1) − n/N)/(1 − n/N) = 1 + 1/((K−1) φ) times larger.
+    sample is (K/(K−1) − n/N)/(1 − n/N) = 1 + 1/((K−1) φ) times larger, and on average over unequal
+    folds too, with the φ of `jackknife_covariance`.
     """
     part = (n_folds - 1) * fpc_factor
     return part / (part + 1.0)

@@ -131,7 +131,7 @@ def test_direct_candidates(kind, reference):
     chosen = setting.select([described(name) for name in DIRECT], reference=reference)
     assert chosen.reference.lower().replace("á", "a") == reference
     R, variance, estimator = setting.reference(reference)
-    phi = selection.phi(estimator, setting.sample)
+    phi = selection.jackknife_phi(estimator, setting.sample, setting.folds)
     ht = setting.refit("ht")
     ht.held[:, setting.never_held] = np.nan
     for i, name in enumerate(DIRECT):
@@ -166,7 +166,7 @@ def test_fay_herriot_candidates(seed, reference):
     setting = Setting("domains are strata", seed)
     names = ("ht", "greg")
     R, variance, estimator = setting.reference(reference)
-    phi = selection.phi(estimator, setting.sample)
+    phi = selection.jackknife_phi(estimator, setting.sample, setting.folds)
     ht = setting.refit("ht")
     fits = {name: setting.refit_fay_herriot(name) for name in names}
     candidates = [smoothed(name) for name in names]
@@ -240,6 +240,24 @@ def test_means_errors_and_differences():
         np.testing.assert_allclose(frame.loc[name, "difference_standard_error"], error, atol=1e-15)
 
 
+@pytest.mark.parametrize("kind", ["one stratum", "strata across", "clusters", "binary"])
+def test_dong_li_bounds_of_pairs(kind):
+    setting = Setting(kind)
+    chosen = setting.select([described(name) for name in DIRECT], reference="greg", level=0.9)
+    ht = setting.refit("ht")
+    variance = setting.reference("ht")[1]
+    fits = {name: setting.refit(name) for name in DIRECT}
+    table = chosen.pairwise
+    assert len(table) == 6
+    for row in table.itertuples():
+        pair = fits[row.candidate], fits[row.other]
+        delta, bound = selection.dong_li_bounds(*pair, ht, variance, z=1.6448536269514722)
+        assert row.difference == pytest.approx(delta, rel=1e-9)
+        assert row.bound == pytest.approx(bound, rel=1e-9)
+        better = row.candidate if delta < 0 else row.other
+        assert row.better == ("undecided" if abs(delta) <= bound else better)
+
+
 def test_the_reference_is_the_one_of_the_smallest_variances():
     for kind in ("one stratum", "strata across", "clusters"):
         setting = Setting(kind)
@@ -255,7 +273,8 @@ def test_size_correction(kind):
     candidates = [described(name) for name in DIRECT]
     plain = setting.select(candidates, reference="ht").domain_scores["db_cv"]
     corrected = setting.select(candidates, reference="ht", size_corrected=True)
-    phi = selection.phi(direct.ESTIMATORS["ht"](setting.sample, setting.population), setting.sample)
+    ht = direct.ESTIMATORS["ht"](setting.sample, setting.population)
+    phi = selection.jackknife_phi(ht, setting.sample, setting.folds)
     expected = selection.size_corrected(plain, K, phi)
     np.testing.assert_allclose(corrected.domain_scores["db_cv"], expected, rtol=1e-10)
 

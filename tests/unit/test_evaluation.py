@@ -284,6 +284,42 @@ def test_outcomes_that_leave_a_model_nothing(kind: str) -> None:
     assert "has no score" in found.summary()
 
 
+@pytest.mark.parametrize("noise", [1e-6, 1e-9, 1e-12, 1e-15])
+def test_a_line_in_the_auxiliary_but_for_noise(noise: float) -> None:
+    # Sampling variances down to 1e-31: estimates, or the reason why there are none.
+    table = units()
+    rng = np.random.default_rng(6)
+    y = 1.0 + 2.0 * table["f"] + noise * rng.normal(size=len(table))
+    found = evaluate(table.assign(y=y.where(table["y"].notna())))
+    for fit in found.fits:
+        assert np.isfinite(fit.estimate[:9]).all() or found.selection.failed[fit.candidate.name]
+    truth = y.groupby(table["county"]).mean()
+    np.testing.assert_allclose(found.selected.estimate, truth, atol=10 * noise + 1e-14)
+    assert found.summary()
+
+
+def few_domains(m: int) -> pd.DataFrame:
+    table = units()
+    county = table["county"].str[1].astype(int)
+    return table[county < m]
+
+
+def test_too_few_domains_for_the_bayesian_candidates() -> None:
+    # An intercept and one slope: 3 domains allow REML, 5 are needed for a flat prior.
+    for m, failed in ((3, True), (4, True), (5, False)):
+        found = evaluate(few_domains(m), taxonomy=None)
+        assert found.selection.candidates == STANDARD[:7] and found.population.n_domains == m
+        assert ("PP-S" in found.selection.failed) == failed
+        assert np.isfinite(found.fit("FH-GREG").estimate).all()
+        assert found.fit("FH-GREG").fit_status == "weak_identification"
+        if failed:
+            fit = found.fit("PP-S")
+            assert (fit.fit_status, fit.code) == ("failed", "too_few_domains")
+            assert f"{m} labelled domains are too few for 2 coefficients" in fit.message
+            status = found.selection.to_frame().set_index("candidate").loc["PP-S", "status"]
+            assert status == "failed" and "PP-S has no score" in found.summary()
+
+
 def test_rare_events() -> None:
     table = units(n=2000)
     rare = (table["y"] > table["y"].quantile(0.97)).astype(float).where(table["y"].notna())

@@ -158,6 +158,28 @@ def phi(R_direct, sample, strata="design", n_folds=None):
     return np.divide(V, W, out=np.full(m, np.nan), where=W > 0)
 
 
+def fold_factors(sample, folds):
+    """c_h a unit: (K-1)/K sum_k n_hk / (n_h - n_hk), in primary units of its design stratum."""
+    K = int(folds.max()) + 1
+    factor = np.ones(len(sample.y))
+    for h in set(sample.stratum):
+        inside = sample.stratum == h
+        n_h = len(set(sample.psu[inside]))
+        n_hk = [len(set(sample.psu[inside & (folds == k)])) for k in range(K)]
+        if max(n_hk) < n_h:
+            factor[inside] = (K - 1) / K * sum(n / (n_h - n) for n in n_hk)
+    return factor
+
+
+def jackknife_phi(R_direct, sample, folds):
+    """Var(R) over what deleting these folds one by one estimates without correction, a domain."""
+    m = R_direct.scores.shape[1]
+    V = np.diag(direct.covariance(R_direct.scores, sample))
+    scaled = R_direct.scores * np.sqrt(fold_factors(sample, folds))[:, None]
+    W = np.diag(direct.covariance(scaled, sample, correction=False))
+    return np.divide(V, W, out=np.full(m, np.nan), where=W > 0)
+
+
 def size_corrected(score, n_folds, phi=1.0):
     """A direct estimator's variance on n units over that on n (K-1)/K, (1/n - 1/N) each."""
     fraction = 1 - np.asarray(phi)
