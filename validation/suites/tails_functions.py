@@ -57,8 +57,8 @@ def scripts(chosen: set[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(FILES[key[0]] for key in calls("raw") if label(key) in chosen))
 
 
-def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
-    """All comparisons of the chosen cases."""
+def run(plain: PlainR, chosen: set[str], *, anew: bool = True) -> AgreementTable:
+    """All comparisons of the chosen cases, with or without the reimplementation's."""
     gathered = Gathered()
     guarded: dict[Key, Any] = {}
     asks = {mode: calls(mode) for mode in ("raw", "guarded")}
@@ -72,7 +72,7 @@ def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
         record = _ask(gathered, "bridge guarded", key, asks["guarded"][key])
         if record is not None:
             guarded[key] = record
-            _optimum(gathered, key, record)
+            _optimum(gathered, key, record, anew)
     _own_scripts(gathered, plain, guarded)
     return gathered.compared(_pairings(gathered))
 
@@ -138,7 +138,7 @@ def _own_scripts(gathered: Gathered, plain: PlainR, records: dict[Key, Any]) -> 
                 gathered.say("bridge guarded", label(key), {quantity: known[quantity]})
 
 
-def _optimum(gathered: Gathered, key: Key, record: Any) -> None:
+def _optimum(gathered: Gathered, key: Key, record: Any, anew: bool) -> None:
     """What was found exactly beside R's answer, and by the reimplementation."""
     exact, theirs = getattr(record, "exact", {}), {}
     if "shortfall" in exact:
@@ -150,11 +150,11 @@ def _optimum(gathered: Gathered, key: Key, record: Any) -> None:
         ours = {"parameters": estimate, "log-likelihood": np.array([record.log_likelihood])}
         gathered.say("bridge guarded", label(key), ours)
         gathered.units[label(key), "parameters"] = errors
-    anew = _anew(key)
-    if not anew:
+    other = _anew(key) if anew else {}
+    if not other:
         return
-    gathered.say("reimplementation", label(key), anew)
-    if "lower" not in anew:
+    gathered.say("reimplementation", label(key), other)
+    if "lower" not in other:
         gathered.say("native", label(key), theirs)
         return
     for side in ("lower", "upper"):
