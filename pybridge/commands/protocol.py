@@ -33,8 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run_it.add_argument("--json", action="store_true", help="print JSON")
     run_it.add_argument("--out", metavar="DIR", help="write tables, verdict and figure there")
-    demo = steps.add_parser("demo", help="four claims on simulated scores whose truth is known")
-    demo.add_argument("name", nargs="*", metavar="NAME", help="default: all four")
+    demo = steps.add_parser("demo", help="claims on simulated scores whose truth is known")
+    demo.add_argument(
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help="sample_size, bounded_scores, threshold_fishing, true_difference, perturbation "
+        "(default: all)",
+    )
     demo.add_argument("--engine", default="native", metavar="ENGINE")
     demo.add_argument("--replicates", type=int, default=1000)
     demo.add_argument("--out", metavar="DIR", help="write texts, tables and figures there")
@@ -103,10 +109,21 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    from pybridge._options import choose
     from pybridge.simulate.tail_demonstrations import NAMES, demonstrate
+    from pybridge.simulate.tail_perturbation import perturbation_pilot
 
-    for name in arguments.name or NAMES:
+    known = (*NAMES, "perturbation")
+    for name in [choose("name", one, known) for one in arguments.name] or known:
         say(f"running {name}")
+        if name == "perturbation":
+            pilot = perturbation_pilot()
+            print(pilot.summary() + "\n")
+            if arguments.out:
+                Path(arguments.out).mkdir(parents=True, exist_ok=True)
+                target = Path(arguments.out) / "perturbation.csv"
+                pilot.to_frame().to_csv(target, index=False)
+            continue
         found = demonstrate(name, engine=arguments.engine, replicates=arguments.replicates)
         print(found.summary() + "\n")
         if arguments.out:

@@ -33,6 +33,9 @@ _NAMES = {
     "simulate_tail_scores": "tail_scores",
     "equal_tail_means": "tail_scores",
     "perturbed_model": "tail_scores",
+    "perturbation_pilot": "tail_perturbation",
+    "PerturbationPilot": "tail_perturbation",
+    "demonstrate": "tail_demonstrations",
 }
 
 __all__ = list(_NAMES)
