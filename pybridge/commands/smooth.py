@@ -66,7 +66,9 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument("--backtransformation", metavar="WAY", help="native: bc, naive, bc_sm")
     group.add_argument("--eff-smpsize", metavar="COLUMN", help="effective sizes, for arcsin")
     group.add_argument(
-        "--mse-type", metavar="KIND", help="native: analytical, boot, bootbc; robust: pseudo, boot"
+        "--mse-type",
+        metavar="KIND",
+        help="native: analytical, boot, bootbc; robust: analytical, pseudo, boot",
     )
     group.add_argument("--replicates", type=int, metavar="B", help="of a bootstrap")
     group.add_argument("--k", type=float, help="Huber's constant of reblup and reblupbc")

@@ -18,6 +18,7 @@ from pybridge.smoothing._model_variance import Optimum, find_model_variance, pra
 from pybridge.tables.area import check_counts, check_variances
 
 NATIVE_METHODS = ("REML", "ML", "FH", "PR")
+ROBUST_METHODS = ("reblup", "reblupbc")
 
 # Squares and products of rescaled numbers must stay finite.
 _LARGEST = 1e140
@@ -67,10 +68,11 @@ def fit_area_model(
         observed in full; ignored where the estimate is NaN.
     covariates : numpy.ndarray
         Shape (m, p), the whole design matrix, with its column of ones where one is wanted.
-    method : {"REML", "ML", "FH", "PR", "AMRL", "AMPL", "AMRL_YL", "AMPL_YL"}
+    method : {"REML", "ML", "FH", "PR", "AMRL", "AMPL", "AMRL_YL", "AMPL_YL", "reblup", "reblupbc"}
         Estimator of σ²: restricted or ordinary maximum likelihood, the moment equation of Fay
         and Herriot (1979), the moments of Prasad and Rao (1990), or a likelihood adjusted so that
-        σ² is not 0, by Li and Lahiri (2010) or Yoshimori and Lahiri (2014).
+        σ² is not 0, by Li and Lahiri (2010) or Yoshimori and Lahiri (2014); ``"reblup"`` and
+        ``"reblupbc"`` as in `fit_robust_area_model`, with its defaults.
     level : float
         Confidence level of the normal intervals.
 
@@ -86,8 +88,18 @@ def fit_area_model(
         negative, missing beside an estimate, infinite or all 0, numbers that are not finite or
         whose squares are not.
     """
-    choose("method", method, NATIVE_METHODS + ADJUSTED_METHODS)
+    choose("method", method, NATIVE_METHODS + ADJUSTED_METHODS + ROBUST_METHODS)
     check_level(level)
+    if method in ROBUST_METHODS:
+        from pybridge.smoothing._robust_fit import fit_robust_area_model
+
+        return fit_robust_area_model(
+            estimate=estimate,
+            variance=variance,
+            covariates=covariates,
+            method=method,
+            level=level,
+        )
     scaled = prepare(estimate=estimate, variance=variance, covariates=covariates)
     m, p = scaled.problem.basis.shape
     check_adjusted_counts(n_sampled=m, n_coefficients=p, method=method)

@@ -57,6 +57,8 @@ class FitExports:
         options = dict(self.spec.options)
         if self.spec.engine == "native":
             options = {n: v for n, v in options.items() if n not in ("mse_type", "B")}
+            if self.spec.method.startswith("reblup"):
+                options["mse_type"] = "pseudo"  # which emdi has too
         spec = replace(self.spec, options=options)
         return crosscheck_area(replace(self, spec=spec, area=self.engine_area, spread=None))
 

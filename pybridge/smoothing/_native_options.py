@@ -90,7 +90,7 @@ def robust_options(given: Mapping[str, Any]) -> dict[str, Any]:
                 expected=f"a number of standard deviations, for example {default:g}",
                 got=given[name],
             )
-    return {**found, **mse_options(given, ("pseudo", "boot"))}
+    return {**found, **mse_options(given, ("analytical", "pseudo", "boot"))}
 
 
 def with_sizes(options: Mapping[str, Any], rows: pd.DataFrame, n_domains: int) -> dict[str, Any]:

@@ -14,6 +14,12 @@ from pybridge.tables.area import AreaTable
 
 __all__ = ["complete_options", "fit", "needs_seed"]
 
+_KINDS = {
+    "analytical": "over the model, in closed form",
+    "pseudo": "by linearisation, the robust weights taken as fixed",
+    "boot": "by parametric bootstrap",
+}
+
 
 def complete_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Huber's ``k``, ``mult_constant`` of the bias correction, ``mse_type`` and ``B``."""
@@ -30,8 +36,8 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
         method=spec.method,
         tuning=Tuning(options["k"], options["mult_constant"]),
         level=spec.level,
+        kind=options["mse_type"],
         n_replicates=int(options.get("B", 0)),
         seed=int(spec.seed or 0),
     )
-    kind = {"pseudo": "linearisation", "boot": "parametric bootstrap"}[options["mse_type"]]
-    return replace(found, conditions=(f"mean squared errors by {kind}",))
+    return replace(found, conditions=(f"mean squared errors {_KINDS[options['mse_type']]}",))

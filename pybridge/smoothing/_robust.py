@@ -25,9 +25,10 @@ import numpy as np
 
 from pybridge.smoothing._area_profile import Problem
 
-ROBUST_METHODS = ("reblup", "reblupbc")
 _MOST_STEPS = 500
 _TIGHT = 1e-13
+# Enough to see the sign of the equation but beside its root, which the next node then brackets.
+_COARSE = 1e-6
 _NEGLIGIBLE = 1e-8
 _BLOCK = 1 << 21
 
@@ -59,7 +60,7 @@ def huber_second_moment(k: float) -> float:
 
 
 def solve_robust(
-    problem: Problem, responses: np.ndarray, *, k: float, step: float = 0.35, tight: float = 1e-12
+    problem: Problem, responses: np.ndarray, *, k: float, step: float = 0.5, tight: float = 1e-12
 ) -> RobustState:
     """Coefficients and model variances of responses (K, m).
 
@@ -84,7 +85,7 @@ def solve_robust(
         part = nodes[max(0, start - rows) : start]
         stacked = np.repeat(responses[None], len(part), axis=0).reshape(-1, size)
         at = np.repeat(part, count)
-        values = _score(problem, stacked, at, k, accuracy=1e-8)[0].reshape(len(part), count)
+        values = _score(problem, stacked, at, k, accuracy=_COARSE)[0].reshape(len(part), count)
         for j in range(len(part))[::-1]:  # from above: the largest root
             new = (values[j] > 0) & (low == 0)
             low[new], high[new] = part[j], nodes[min(start - len(part) + j + 1, len(nodes) - 1)]
@@ -129,18 +130,32 @@ def _total(problem: Problem, model_variance: np.ndarray) -> np.ndarray:
 
 
 def _score(
-    problem: Problem, responses: np.ndarray, a: np.ndarray, k: float, *, accuracy: float
+    problem: Problem,
+    responses: np.ndarray,
+    a: np.ndarray,
+    k: float,
+    *,
+    accuracy: float,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ (ψ² − K)/τ (K,) at the robust coefficients of each variance, these and the residuals."""
     total = _total(problem, a)
-    shift, residual = robust_regression(problem, responses, total, k, accuracy=accuracy)
+    shift, residual = robust_regression(
+        problem, responses, total, k, accuracy=accuracy, start=start
+    )
     clipped = np.minimum(np.abs(residual) / np.sqrt(total), k)
     value = ((clipped * clipped - huber_second_moment(k)) / total).sum(axis=1)
     return value, shift, residual
 
 
 def robust_regression(
-    problem: Problem, responses: np.ndarray, total: np.ndarray, k: float, *, accuracy: float
+    problem: Problem,
+    responses: np.ndarray,
+    total: np.ndarray,
+    k: float,
+    *,
+    accuracy: float,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Huber's regression by reweighting: coefficients (K, p) and residuals (K, m).
 
@@ -150,15 +165,19 @@ def robust_regression(
         Shape (K, m), τ.
     accuracy : float
         Largest change of a residual, in its standard deviations, at which it stops.
+    start : numpy.ndarray, optional
+        Shape (K, p), coefficients to start from; generalised least squares by default.
     """
     basis, p = problem.basis, problem.basis.shape[1]
     first, second = np.triu_indices(p)
     pairs = basis[:, first] * basis[:, second]
     root = np.sqrt(total)
-    residual, shift = responses, np.zeros((len(responses), p))
+    shift = np.zeros((len(responses), p)) if start is None else np.array(start)
+    residual = responses - shift @ basis.T
     weight = 1.0 / total
+    if start is not None:
+        weight = np.minimum(1.0, k / np.maximum(np.abs(residual) / root, 1e-300)) / total
     open_ = np.arange(len(responses))
-    residual = np.array(responses)
     for iteration in range(_MOST_STEPS):
         gram = np.empty((len(open_), p, p))
         gram[:, first, second] = weight @ pairs
@@ -187,8 +206,8 @@ def _root(
 ) -> np.ndarray:
     """Roots (K,) in their brackets on the logarithm: false position, the Illinois way."""
     a, b = np.log(low), np.log(high)
-    fa = _score(problem, responses, np.exp(a), k, accuracy=_TIGHT)[0]
-    fb = _score(problem, responses, np.exp(b), k, accuracy=_TIGHT)[0]
+    fa, shift, _ = _score(problem, responses, np.exp(a), k, accuracy=_TIGHT)
+    fb, shift, _ = _score(problem, responses, np.exp(b), k, accuracy=_TIGHT, start=shift)
     open_ = np.flatnonzero(fa != fb)
     for _ in range(_MOST_STEPS):
         width = b[open_] - a[open_]
@@ -196,7 +215,9 @@ def _root(
         if not len(open_):
             break
         new = b[open_] - fb[open_] * (b[open_] - a[open_]) / (fb[open_] - fa[open_])
-        value = _score(problem, responses[open_], np.exp(new), k, accuracy=_TIGHT)[0]
+        value, shift[open_], _ = _score(
+            problem, responses[open_], np.exp(new), k, accuracy=_TIGHT, start=shift[open_]
+        )
         crossed = np.sign(value) != np.sign(fb[open_])
         a[open_] = np.where(crossed, b[open_], a[open_])
         fa[open_] = np.where(crossed, fb[open_], 0.5 * fa[open_])

@@ -9,15 +9,10 @@ import numpy as np
 from pybridge._options import check_level, choose
 from pybridge.smoothing._area_bootstrap import Setting
 from pybridge.smoothing._area_fit import AreaFit, domain_statuses, fit_status
-from pybridge.smoothing._area_model import Scaled, prepare
-from pybridge.smoothing._area_profile import Problem
+from pybridge.smoothing._area_model import ROBUST_METHODS, Scaled, prepare
 from pybridge.smoothing._model_scale import ModelScale
-from pybridge.smoothing._robust import (
-    ROBUST_METHODS,
-    RobustState,
-    domain_effects,
-    solve_robust,
-)
+from pybridge.smoothing._robust import RobustState, domain_effects, solve_robust
+from pybridge.smoothing._robust_mse import analytic, linearised
 
 # Replicates need no more digits than their own spread leaves.
 _REPLICATE_STEP = 0.7
@@ -41,6 +36,7 @@ def fit_robust_area_model(
     method: str = "reblup",
     tuning: Tuning = Tuning(),
     level: float = 0.95,
+    kind: str = "analytical",
     n_replicates: int = 0,
     seed: int = 0,
 ) -> AreaFit:
@@ -54,9 +50,10 @@ def fit_robust_area_model(
         ``"reblupbc"`` keeps the prediction within ``mult_constant`` standard errors of the direct
         estimate.
     tuning : Tuning
+    kind : {"analytical", "pseudo"}
+        Of the MSE in closed form: over the model, or with the robust weights taken as fixed.
     n_replicates : int
-        Of the parametric bootstrap for the MSE; 0 for the linearised one, which takes the
-        robust weights as fixed.
+        Of the parametric bootstrap for the MSE instead; 0 for the closed form.
     seed : int
 
     Returns
@@ -76,7 +73,7 @@ def fit_robust_area_model(
     scaled = prepare(estimate=z, variance=d, covariates=x)
     problem = scaled.problem
     state = solve_robust(problem, problem.residual[None], k=tuning.k)
-    found = _in_units(scaled, state, x, tuning)
+    found = _in_units(scaled, state, x, tuning, kind)
     inside = scaled.sampled
     predicted = found.estimate.copy()
     if method == "reblupbc":
@@ -110,7 +107,9 @@ class _Found:
     mse: np.ndarray
 
 
-def _in_units(scaled: Scaled, state: RobustState, x: np.ndarray, tuning: Tuning) -> _Found:
+def _in_units(
+    scaled: Scaled, state: RobustState, x: np.ndarray, tuning: Tuning, kind: str
+) -> _Found:
     problem, unit, inside = scaled.problem, scaled.unit, scaled.sampled
     a, r, d = state.model_variance, state.residual[0], problem.variance
     u = domain_effects(r, variance=d, model_variance=a, k=tuning.k)
@@ -121,7 +120,10 @@ def _in_units(scaled: Scaled, state: RobustState, x: np.ndarray, tuning: Tuning)
     total = np.where(a[0] + d > 0, a[0] + d, np.inf)
     scores = np.abs(r) / np.sqrt(total)
     omega = np.minimum(1.0, tuning.k / np.maximum(scores, 1e-300)) / total
-    mse, covariance, leverage = _linearised(problem, design, inside, a[0], own, omega)
+    pseudo, covariance, leverage = linearised(problem, design, inside, a[0], own, omega)
+    mse = pseudo
+    if kind == "analytical":
+        mse = analytic(problem, design, inside, float(a[0]), tuning.k, covariance)
     coefficients = unit * (scaled.to_basis @ (scaled.start + state.shift[0]))
     synthetic = x @ coefficients
     effect = np.full(len(x), np.nan)
@@ -143,38 +145,6 @@ def _in_units(scaled: Scaled, state: RobustState, x: np.ndarray, tuning: Tuning)
         derivative=derivative,
         mse=unit**2 * mse,
     )
-
-
-def _linearised(
-    problem: Problem,
-    design: np.ndarray,
-    inside: np.ndarray,
-    a: float,
-    own: np.ndarray,
-    omega: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The predictor as a linear one with its robust weights fixed: MSE (M,), A V A', a_ii (m,).
-
-    The coefficients are A z with A = (Σ ω x x')⁻¹ (ω x)', the prediction x'A z + B (z − x'A z) with
-    B = u/r, without bias for z of mean Xβ.
-    """
-    b, d = problem.basis, problem.variance
-    inner = np.linalg.inv(b.T @ (b * omega[:, None]))
-    square = (omega * omega)[:, None]
-    plain = inner @ (b.T @ (b * square)) @ inner
-    noisy = inner @ (b.T @ (b * (square * d[:, None]))) @ inner
-    length = np.einsum("ij,jk,ik->i", design, plain, design)
-    noise = np.einsum("ij,jk,ik->i", design, noisy, design)
-    mse = a * (1.0 + length) + noise
-    leverage = np.einsum("ij,jk,ik->i", b, inner, b) * omega
-    rest = 1.0 - own
-    mse[inside] = (
-        a * rest**2 * (length[inside] - 2.0 * leverage + 1.0)
-        + rest**2 * noise[inside]
-        + 2.0 * own * rest * leverage * d
-        + own**2 * d
-    )
-    return mse, a * plain + noisy, leverage
 
 
 def robust_bootstrap_mse(

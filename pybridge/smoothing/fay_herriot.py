@@ -112,7 +112,8 @@ def fay_herriot(
         mult_constant, Ci, tol, maxit; and ``time_limit`` in seconds. The native engine has
         emdi's transformation (``"log"``, ``"arcsin"``), backtransformation (``"bc"`` by default,
         ``"naive"``; for logarithms ``"bc_sm"``), eff_smpsize, mse_type (``"analytical"``,
-        ``"boot"``, ``"bootbc"``; robust ``"pseudo"``, ``"boot"``), B, k and mult_constant.
+        ``"boot"``, ``"bootbc"``; robust: ``"analytical"``, ``"pseudo"``, ``"boot"``), B, k and
+        mult_constant.
 
     Returns
     -------

@@ -71,5 +71,5 @@ def options_of(case: Variants, setting: str) -> dict[str, object]:
         sizes = {"eff_smpsize": "n", "backtransformation": rest}
         return {"method": method, "transformation": "arcsin", **sizes}
     if method.startswith("reblup"):
-        return {"method": method, "k": float(rest)}
+        return {"method": method, "k": float(rest), "mse_type": "pseudo"}
     return {"method": method}

@@ -114,7 +114,7 @@ def test_what_goes_with_a_bootstrap():
     refused("bad_count", "B", mse_type="boot", B=10.5)
     refused("unknown_option", "mse_type", mse_type="jackknife")
     refused("unknown_option", "mse_type", mse_type="bootbc", transformation="log")
-    refused("unknown_option", "mse_type", mse_type="analytical", method="reblup")
+    refused("unknown_option", "mse_type", mse_type="bootbc", method="reblup")
 
 
 # ------------------------------------------------------------------------------ transformations
@@ -197,7 +197,8 @@ def test_what_goes_with_a_transformation():
 def test_robust_words():
     fit = native(method="REBLUP")
     assert fit.spec.method == "reblup" and fit.spec.options["k"] == 1.345
-    assert np.isnan(fit.log_likelihood) and "linearisation" in fit.summary()
+    assert np.isnan(fit.log_likelihood) and "closed form" in fit.summary()
+    assert "linearisation" in native(method="reblup", mse_type="pseudo").summary()
     assert fit.domain_status[3] == "out_of_sample" and fit.fit.mse[3] > fit.model_variance
     boot = native(method="reblup", mse_type="boot", B=40, seed=2)
     assert boot == native(method="reblup", mse_type="boot", B=40, seed=2)
