@@ -37,7 +37,7 @@ from validation.suites.plain_r import PlainR  # noqa: E402
 
 SUITES = (
     *("area", "area_variants", "taxonomy", "tails", "direct", "sae_functions", "emdi_functions"),
-    "tails_functions",
+    *("tails_functions", "package_functions"),
     *("published", "bayes", "kept", "smoothing"),
 )
 # It takes as long as all others together, and there are two at a time.

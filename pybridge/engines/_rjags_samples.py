@@ -118,7 +118,7 @@ def jags_request(
         random=seed is not None,
         package="rjags",
     )
-    half = 0.5 * (1.0 - asked.level)
+    half = round(0.5 * (1.0 - asked.level), 12)  # 0.025 as it is written, not 1 - 0.95
     settings: dict[str, Any] = {name: float(value) for name, value in counts.items()}
     settings["n_draws"] = settings.pop("n_iter")
     settings["seed"] = None if seed is None else float(seed)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import pybridge as pb
-from pybridge.crosscheck.agreement import AgreementRow, AgreementTable, joined
-from pybridge.crosscheck.comparer import ALL_QUANTITIES, Pairing
+from pybridge.crosscheck.agreement import AgreementTable
+from pybridge.crosscheck.comparer import Pairing
 from pybridge.crosscheck.tolerances import TWO_ROUTES
 from pybridge.errors import PybridgeError
 from validation.cases.survey import CASES, Case, load
@@ -26,9 +25,6 @@ _SLOPES: dict[str, Any] = {
     "greg_fixed": 0.5,
     "greg_domain": "domain",
 }
-# Those that R's survey can compute itself (svytotal, svymean by domain; regression by calibrate).
-_BY_SURVEY = ("ht", "hajek")
-_HAS_ENGINE = importlib.util.find_spec("pybridge.direct._survey") is not None
 _ALL = ("estimate", "standard errors", "covariance", "covariance with HT", "groups", "group errors")
 _TOLERANCES = dict.fromkeys((*_ALL, "coefficients"), TWO_ROUTES)
 
@@ -56,14 +52,7 @@ def pairings(reference: str) -> list[Pairing]:
     return [
         Pairing("native", reference, _TOLERANCES),
         Pairing("reimplementation", reference, _TOLERANCES),
-    ]
-
-
-def _by_the_bridge(reference: str) -> list[Pairing]:
-    return [
-        Pairing(
-            "bridge survey", reference, {n: TWO_ROUTES for n in ("estimate", "standard errors")}
-        ),
+        Pairing("bridge survey", reference, _TOLERANCES),
     ]
 
 
@@ -82,31 +71,11 @@ def run(plain: PlainR, chosen: set[str]) -> AgreementTable:
             exists = _exists(case, estimator)
             gathered.keys[label] = tuple(np.array(case.domains)[exists])
             _say(gathered, label, reference, known, exists)
-            _say(gathered, label, "native", _native(case, estimator), exists)
+            _say(gathered, label, "native", _package(case, estimator, engine="native"), exists)
             _say(gathered, label, "reimplementation", _anew(case, estimator), exists)
             _units(gathered, label, known, case, exists)
-            if _HAS_ENGINE and estimator in _BY_SURVEY:
-                _bridge(gathered, label, case, estimator, exists)
-    table = gathered.compared(pairings(reference))
-    return joined([table, _survey_as_engine(gathered, reference)])
-
-
-def _survey_as_engine(gathered: Gathered, reference: str) -> AgreementTable:
-    """R's survey through the bridge; one row where the package does not offer it."""
-    if _HAS_ENGINE:
-        done = gathered.values.get("bridge survey", {})
-        gathered.values[reference] = {
-            key: value for key, value in gathered.values[reference].items() if key in done
-        }
-        return gathered.compared(_by_the_bridge(reference))
-    row = AgreementRow(
-        case="direct, all cases",
-        quantity=ALL_QUANTITIES,
-        producer="bridge survey",
-        against=reference,
-        reason="direct estimates have no engine 'survey'",
-    )
-    return AgreementTable((row,) if gathered.values else ())
+            _bridge(gathered, label, case, estimator, exists)
+    return gathered.compared(pairings(reference))
 
 
 def _exists(case: Case, estimator: str) -> np.ndarray:
@@ -207,8 +176,9 @@ def _estimate(case: Case, estimator: str, **options: Any) -> pb.DirectEstimates:
     return pb.generalized_regression(design, population, **words)
 
 
-def _native(case: Case, estimator: str) -> dict[str, Any]:
-    result = _estimate(case, estimator)
+def _package(case: Case, estimator: str, *, engine: str) -> dict[str, Any]:
+    """The package's own numbers, by either engine."""
+    result = _estimate(case, estimator, engine=engine)
     frame = result.to_frame()
     parts = [result.aggregate(level).to_frame() for level in (None, "group")]
     rows = pd.concat([part.assign(key=["@" + str(g) for g in part["group"]]) for part in parts])
@@ -280,10 +250,8 @@ def _group(
 def _bridge(gathered: Gathered, label: str, case: Case, estimator: str, exists: np.ndarray) -> None:
     """R's survey through the bridge."""
     try:
-        frame = _estimate(case, estimator, engine="survey").to_frame()
+        found = _package(case, estimator, engine="survey")
     except PybridgeError as error:
         gathered.silent("bridge survey", label, error.message)
         return
-    errors = frame["standard_error"].to_numpy(dtype=float)[exists]
-    estimates = frame["estimate"].to_numpy(dtype=float)
-    gathered.say("bridge survey", label, {"estimate": estimates, "standard errors": errors})
+    _say(gathered, label, "bridge survey", found, exists)
