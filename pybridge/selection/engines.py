@@ -77,10 +77,10 @@ def checked_options(
         Options that the engine does not have, or that a candidate cannot use.
     """
     options = dict(given)
-    needing = [name for name in _NEED_TABLE if name in options and engine == "emdi"]
+    needing = [name for name in _NEED_TABLE if name in options]
     if needing:
         raise InputError(
-            f"a candidate cannot have emdi's {needing[0]}: every fold would need its own",
+            f"a candidate cannot have {needing[0]}: every fold would need its own",
             code="unknown_option",
             field=needing[0],
             expected="candidates on the outcome's own scale, with independent domain effects",
@@ -208,10 +208,16 @@ def _native(
     near: Any = None,
 ) -> Any:
     if candidate.smoothing == "fay_herriot" and candidate.method != "bayes":
-        spec = FayHerriotSpec(NATIVE, candidate.method, level=words["level"])
         module: Any = importlib.import_module(engines_of("fay_herriot")[NATIVE][candidate.method])
         table = numbered_table(
             AreaProblem(words["estimate"], words["variance"], words["covariates"])
+        )
+        options = module.complete_options(dict(candidate.options))
+        if hasattr(module, "finish_options"):
+            rows = table.to_frame()
+            options = module.finish_options(options, rows, table, candidate.method, None)
+        spec = FayHerriotSpec(
+            NATIVE, candidate.method, level=words["level"], seed=seed, options=options
         )
         return module.fit(table, spec)
     if candidate.smoothing == "fay_herriot":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from _shared import cells, markdown, with_error, words, write_page, write_table
-from design_check import NAMES, candidates, settings
+from design_check import NAMES, settings
 
 import pybridge as pb
 from pybridge.design.folds import make_folds
@@ -37,18 +37,18 @@ LEVEL = 0.95
 class AllScores:
     """A sample's scores (V, C), the squared errors on their domains (V, C), and the sets (V, C)."""
 
-    kinds: tuple = ()
-    folds: int = 5
+    procedure: object  # of the design check: its candidates and folds
 
     def __call__(self, draw):
         truth = np.asarray(draw.population.truth)
-        folds = make_folds(draw.design, self.folds, seed=draw.seed)
+        kinds = self.procedure.candidates
+        folds = make_folds(draw.design, self.procedure.split(draw), seed=draw.seed)
         sample = domain_sample(
             draw.design, draw.known, outcome=draw.outcome, domain=draw.domain, folds=folds
         )
         replicates = replicates_of(sample)
-        fits = fit_candidates(self.kinds, replicates, design=draw.design, folds=folds)
-        reference = find_reference("auto", self.kinds, replicates)
+        fits = fit_candidates(kinds, replicates, design=draw.design, folds=folds)
+        reference = find_reference("auto", kinds, replicates)
         found = {
             kind: score_candidates(fits, replicates, reference, SelectionOptions(covariance=kind))
             for kind in ("jackknife", "linearised")
@@ -105,14 +105,12 @@ def sets(name, runs):
 def main():
     say = words("selection_designs", __doc__, repetitions=200)
     parts, near, left_out = [], [], []
-    for name, (population, plan, _) in settings(say.seed).items():
-        if name == "unequal folds":  # other folds, the same scores: in the design check
-            continue
+    for name, (population, plan, procedure) in settings(say.seed).items():
         try:
             runs = repeated_sampling(
                 population,
                 plan,
-                AllScores(candidates()),
+                AllScores(procedure),
                 repetitions=say.repetitions,
                 seed=say.seed,
                 workers=say.workers,

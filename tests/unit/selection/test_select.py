@@ -167,6 +167,11 @@ def test_names_stay_as_they_are_where_python_can_read_them() -> None:
         (dict(split="half"), "not_a_number"),
         (dict(level=95), "bad_level"),
         (dict(folds=1000), "too_many_folds"),
+        (dict(folds=1), "bad_count"),
+        (dict(folds=0), "bad_count"),
+        (dict(folds=2.5), "bad_folds"),
+        (dict(folds="five"), "bad_folds"),
+        (dict(folds=[1, 2]), "bad_folds"),
         (dict(outcome="z"), "missing_column"),
     ],
 )
@@ -199,6 +204,52 @@ def test_no_reference_without_an_auxiliary() -> None:
     design = pb.survey_design(table[table["labelled"]], weights="w")
     words = dict(outcome="y", reference="greg")
     assert code_of(pb.select, design, known, DIRECT[:2], **words) == "no_reference"
+
+
+def test_folds_that_split_a_cluster() -> None:
+    design, known = setting()
+    units = design.frame.assign(cluster=np.arange(design.n_units) // 3)
+    clustered = pb.survey_design(units, weights="w", ids="cluster")
+    folds = np.arange(design.n_units) % 5
+    assert code_of(pb.select, clustered, known, DIRECT, outcome="y", folds=folds) == (
+        "folds_split_cluster"
+    )
+    whole = (np.arange(design.n_units) // 3) % 5
+    assert pb.select(clustered, known, DIRECT, outcome="y", folds=whole).n_folds == 5
+
+
+def test_a_split_that_was_given_cannot_be_repeated() -> None:
+    design, known = setting()
+    words = dict(outcome="y", folds=np.arange(design.n_units) % 5, repetitions=2)
+    assert code_of(pb.select, design, known, DIRECT, **words) == "conflicting_arguments"
+
+
+def test_a_domain_of_few_labels_is_scored_by_the_repetitions_that_can() -> None:
+    # Two labels lie in one fold in a fifth of the splits: the other splits score the domain.
+    design, known = setting()
+    few = design.frame.groupby("d").head(2)
+    rest = design.frame[~design.frame["d"].isin(["d0", "d1", "d2", "d3"])]
+    sample = pd.concat([few[few["d"].isin(["d0", "d1", "d2", "d3"])], rest])
+    small = pb.survey_design(sample, weights="w")
+    parts = [pb.select(small, known, DIRECT, outcome="y", seed=3 + i) for i in range(6)]
+    together = pb.select(small, known, DIRECT, outcome="y", seed=3, repetitions=6)
+    tables = np.stack([part.domain_scores["db_cv"] for part in parts])
+    scored = np.isfinite(tables).all(axis=1)
+    assert not scored.all() and scored.any(axis=0).all()
+    expected = np.nanmean(tables, axis=0)
+    np.testing.assert_allclose(together.domain_scores["db_cv"], expected, rtol=1e-10)
+    assert together.n_domains_scored["db_cv"] == 10
+
+
+def test_both_splits_beside_the_folds() -> None:
+    found = pb.select(*setting(), DIRECT, outcome="y", score="all")
+    half = pb.select(*setting(), DIRECT, outcome="y", score="split")
+    fifth = pb.select(*setting(), DIRECT, outcome="y", score="split", split=0.8)
+    np.testing.assert_array_equal(found.scores["split"], half.scores["split"])
+    np.testing.assert_array_equal(found.scores["split_80"], fifth.scores["split"])
+    assert found.score == "db_cv" and "split_50" not in found.scores
+    other = pb.select(*setting(), DIRECT, outcome="y", score="all", split=0.8)
+    np.testing.assert_array_equal(other.scores["split_50"], half.scores["split"])
 
 
 def test_repeated_splits_are_different_splits() -> None:
@@ -240,7 +291,7 @@ FUNCTIONS = {
     "nothing": (lambda s, p: None, "shape ()"),
     "missing numbers": (lambda s, p: np.full(10, np.nan), "no finite number in 10 of 10 domains"),
     "infinite numbers": (lambda s, p: np.full(10, np.inf), "no finite number in 10 of 10 domains"),
-    "one number missing": (lambda s, p: np.r_[np.nan, np.ones(9)], "1 of 10 domains with labels: d0"),
+    "one number missing": (lambda s, p: np.r_[np.nan, np.ones(9)], "1 of 10 domains with"),
     "too many numbers": (lambda s, p: np.ones(11), "shape (11,), expected (10,)"),
     "writes to the population": (lambda s, p: p.size.fill(1.0), "read-only"),
 }
