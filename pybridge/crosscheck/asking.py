@@ -20,7 +20,7 @@ from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.smoothing.fay_herriot import Adapter
 from pybridge.tables.area import AreaTable
 
-# Huber's constant and the bias correction's, of a robust fit by emdi or natively.
+# Huber's constant and the bias correction's, of a robust fit.
 _SHARED = ("k", "mult_constant")
 
 
@@ -64,8 +64,11 @@ def _options_for(adapter: Adapter, spec: FayHerriotSpec) -> dict[str, Any]:
     """The request's options where they are the engine's own, or mean the same to it."""
     if spec.engine == adapter.engine:
         return dict(spec.options)
+    if not spec.method.lower().startswith("reblup") or adapter.engine not in ("emdi", "native"):
+        return {}
     shared = {name: spec.options[name] for name in _SHARED if name in spec.options}
-    return shared if adapter.engine in ("emdi", "native") else {}
+    # emdi's kind of MSE, which the native engine has beside its own.
+    return {**shared, "mse_type": "pseudo"}
 
 
 def _ask(

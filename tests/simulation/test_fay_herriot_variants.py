@@ -1,4 +1,4 @@
-"""The MSEs of the Fay-Herriot model's variants are those they have, and intervals cover: simulation.
+"""The MSEs of the Fay-Herriot model's variants are those they have, and intervals cover.
 
 Seeded; every claim with the Monte Carlo error of the simulation itself.
 """
