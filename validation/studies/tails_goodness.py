@@ -1,12 +1,14 @@
 """Size and power of the tests of fit: by table, and by bootstrap.
 
-    python validation/studies/tails_goodness.py
+    python validation/studies/tails_goodness.py [--quick]
 
 Size at 5 % over shapes and sample sizes, each with its Monte Carlo standard error, for
 Anderson-Darling and Cramer-von Mises; power against a Weibull, a lognormal and a uniform bump.
 """
 
 from __future__ import annotations
+
+import argparse
 
 import numpy as np
 
@@ -77,23 +79,30 @@ def power(kind, n, replicates, seed):
 
 
 def main():
-    replicates = 10_000
-    print(f"size at 5 % by table, {replicates} samples each (standard error 0.002)")
-    print(f"{'shape':>6} {'n':>5}  Anderson-Darling  Cramer-von Mises")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the samples")
+    part = 10 if parser.parse_args().quick else 1
+    print("size at 5 % by table, with its standard error")
+    print(f"{'shape':>6} {'n':>5} {'samples':>8}  Anderson-Darling  Cramer-von Mises")
     for shape in SHAPES:
         for n in SIZES:
-            a, c = table_sizes(shape=shape, n=n, replicates=replicates, seed=1)
-            print(f"{shape:6.1f} {n:5d}  {a:16.4f}  {c:16.4f}")
-    print("size at 5 % by bootstrap of 499, 2,000 samples each (standard error 0.005)")
+            samples = (20_000 if n < 1000 else 10_000) // part
+            a, c = table_sizes(shape=shape, n=n, replicates=samples, seed=1)
+            error = (0.05 * 0.95 / samples) ** 0.5
+            print(
+                f"{shape:6.1f} {n:5d} {samples:8d}  {a:8.4f} ± {error:.4f} {c:8.4f} ± {error:.4f}"
+            )
+    print("size at 5 % of Anderson-Darling by bootstrap of 499")
     for shape in SHAPES:
-        for n in (50, 200):
-            size = bootstrap_size(shape=shape, n=n, replicates=2000, inner=499, seed=2)
-            print(f"{shape:6.1f} {n:5d}  {size:16.4f}")
-    print("power at 5 % by table, 2,000 samples each")
+        for n, samples in ((50, 1000 // part), (200, 500 // part)):
+            size = bootstrap_size(shape=shape, n=n, replicates=samples, inner=499, seed=2)
+            error = (0.05 * 0.95 / samples) ** 0.5
+            print(f"{shape:6.1f} {n:5d} {samples:8d}  {size:8.4f} ± {error:.4f}", flush=True)
+    print(f"power at 5 % by table, {2000 // part} samples each")
     for kind in ("Weibull 2", "lognormal", "bump"):
         for n in (50, 100, 200, 400, 800, 1570):
-            a, c = power(kind, n, 2000, 3)
-            print(f"{kind:>10} {n:5d}  {a:16.3f}  {c:16.3f}")
+            a, c = power(kind, n, 2000 // part, 3)
+            print(f"{kind:>10} {n:5d}  {a:16.3f}  {c:16.3f}", flush=True)
 
 
 if __name__ == "__main__":
