@@ -36,7 +36,16 @@ from pybridge.crosscheck.agreement import (  # noqa: E402
 from validation.suites.plain_r import PlainR  # noqa: E402
 
 SUITES = (
-    *("area", "area_variants", "taxonomy", "tails", "direct", "sae_functions", "emdi_functions"),
+    *(
+        "area",
+        "area_variants",
+        "area_mse",
+        "taxonomy",
+        "tails",
+        "direct",
+        "sae_functions",
+        "emdi_functions",
+    ),
     *("tails_functions", "package_functions"),
     *("published", "bayes", "kept", "smoothing"),
 )

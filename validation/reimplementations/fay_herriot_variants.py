@@ -16,6 +16,7 @@ from scipy.special import erfc
 
 from validation.reimplementations.fay_herriot import (
     derivative_of,
+    find_model_variance,
     log_likelihood,
     predictor_matrix,
     variance_and_bias,
@@ -273,3 +274,21 @@ def finite_domains(z, d, c, X, A, outside):
     rest = X - weights @ S
     mse = (G - weights @ cross.T + rest @ Q @ rest.T).diagonal()
     return estimate, mse
+
+
+# ------------------------------------------------------------------------------------- bootstrap
+
+
+def bootstrap_errors(A, beta, d, X, seed, n_replicates):
+    """Squared errors (n_replicates, m) of the whole fit, REML, on draws from the fitted model.
+
+    The textbook loop: draw the truth and the estimates, fit, predict; no part is worked out.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n_replicates):
+        truth = X @ beta + np.sqrt(A) * rng.normal(size=len(d))
+        z = truth + np.sqrt(d) * rng.normal(size=len(d))
+        again = find_model_variance(z, d, X, "REML", n_grid=40)
+        found.append((predictor_matrix(again, d, X) @ z - truth) ** 2)
+    return np.array(found)
