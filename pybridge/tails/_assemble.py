@@ -44,9 +44,8 @@ def make_fit(
         best = profile_maximum(excesses=tail.excesses)
         exact, boundary = (best.shape, best.scale, best.log_likelihood), best.at_boundary
     covariance = np.asarray(answer.covariance, dtype=np.float64)
-    estimates = np.array([answer.scale, answer.shape])
-    with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.diag(covariance))
+    first, second = float(covariance[0, 0]), float(covariance[1, 1])
+    errors = (_root(first), _root(second))
     gap = exact[2] - answer.log_likelihood
     status = tail_status(
         n=n,
@@ -56,7 +55,7 @@ def make_fit(
         converged=answer.converged,
         gap=gap if method == "ML" else 0.0,
         errors=errors,
-        estimates=estimates,
+        estimates=(answer.scale, answer.shape),
     )
     if status not in ("converged", "weak_identification"):
         covariance = NO_COVARIANCE
@@ -95,6 +94,10 @@ def make_fit(
 def _versions() -> Provenance:
     """Versions are looked up once: doing so takes longer than a fit."""
     return provenance("", "")
+
+
+def _root(variance: float) -> float:
+    return math.sqrt(variance) if variance >= 0.0 else math.nan
 
 
 def _provenance(

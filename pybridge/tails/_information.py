@@ -35,7 +35,7 @@ def observed_information(
     -------
     (2, 2) float64 in R's order of the parameters: scale, shape.
     """
-    n = excesses.size
+    n = float(excesses.size)
     if sums is None:
         sums = likelihood_sums(excesses=excesses / scale, t=shape)
     a, b, c, _ = sums
@@ -46,12 +46,13 @@ def observed_information(
         second_shape = c - 2.0 * m3 / 3.0 + 1.5 * shape * m4
     else:
         second_shape = c + c / shape + 2.0 * b / shape**2 - 2.0 * a / shape**3
-    return -n * np.array([[second_scale, mixed], [mixed, second_shape]])
+    second_scale, mixed, second_shape = -n * second_scale, -n * mixed, -n * second_shape
+    return np.array([[second_scale, mixed], [mixed, second_shape]])
 
 
 def inverse_information(information: np.ndarray) -> np.ndarray:
     """The inverse of a (2, 2) information matrix; NaN where it is not positive definite."""
-    (p, q), (_, r) = information
+    (p, q), (_, r) = information.tolist()
     # A determinant that is all rounding error, relative to its terms, is no information.
     # It is divided by the diagonal first: 1 / scale^2 squared would overflow in small units.
     left = 1.0 - (q / p) * (q / r) if p > 0 and r > 0 else np.nan

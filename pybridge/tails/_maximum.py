@@ -112,9 +112,9 @@ def _thinned(r: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
 
 @functools.lru_cache(maxsize=64)
 def _groups(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """First positions and shares of 16 single values, 160 groups, and 64 single values."""
+    """First positions and shares of 8 single values, 96 groups, and 48 single values."""
     edges = np.unique(
-        np.concatenate([np.arange(16), np.linspace(16, n - 64, 161), np.arange(n - 64, n)]).astype(
+        np.concatenate([np.arange(8), np.linspace(8, n - 48, 97), np.arange(n - 48, n)]).astype(
             np.int64
         )
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 STATUSES = (
@@ -54,8 +57,8 @@ def tail_status(
     boundary: bool,
     converged: bool,
     gap: float,
-    errors: np.ndarray,
-    estimates: np.ndarray,
+    errors: Sequence[float] | np.ndarray,
+    estimates: Sequence[float] | np.ndarray,
 ) -> str:
     """The status of one fit.
 
@@ -65,7 +68,7 @@ def tail_status(
     tied : whether one value has too large a share
     shape : the engine's estimate; boundary : whether the exact maximum lies at shape -1
     converged : the engine's own word; gap : what its log-likelihood lacks to the exact maximum
-    errors, estimates : (2,) standard errors and estimates of (scale, shape)
+    errors, estimates : standard errors and estimates of (scale, shape)
     """
     if n < FEWEST:
         return "too_few"
@@ -73,7 +76,7 @@ def tail_status(
         return "degenerate"
     if boundary or shape <= -1.0:
         return "infeasible"
-    if not np.isfinite(shape):
+    if not math.isfinite(shape):
         return "failed"
     if not converged or not gap < WORST_GAP:
         return "not_converged"
@@ -84,9 +87,9 @@ def tail_status(
     return "weak_identification" if n < WEAK_BELOW else "converged"
 
 
-def _trusted(errors: np.ndarray, estimates: np.ndarray) -> bool:
+def _trusted(errors: Sequence[float] | np.ndarray, estimates: Sequence[float] | np.ndarray) -> bool:
     # A standard error near 2e-6 is the mark of a numerical Hessian taken across the penalty of
     # 1e6 with which evd and ismev fence off impossible parameters; the first entry is the scale.
-    if not np.all(np.isfinite(errors)) or not np.all(errors > 0.0):
+    if not all(0.0 < error < math.inf for error in errors):
         return False
     return bool(errors[0] > 1e-5 * abs(estimates[0]) and errors[1] > 1e-5)
