@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from pybridge import _r_text as r
 from pybridge._record import plain
 from pybridge.engines._sae_record import SaeRecord
 from pybridge.engines._sae_request import numbers
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +130,24 @@ class HbsaeFit(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by hbsae and natively.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
+            optimum.
+
+        Raises
+        ------
+        InputError
+            For a model that no other engine has.
+        """
+        from pybridge.crosscheck.packages import crosscheck_hbsae
+
+        return crosscheck_hbsae(self)
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return hbsae_script(self.request.summary(), self.inputs)

@@ -144,7 +144,7 @@ def rma_mv(
         return _record(table, labels, inputs, read, asked, reply)
     x = check_table(table, labels, inputs, read, asked)
     reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=True)
-    verdict = beside_the_optimum(table, inputs, read, asked, reply, x)
+    verdict = beside_the_optimum(inputs, asked, reply, x)
     return _record(table, labels, inputs, read, asked, reply, **verdict)
 
 

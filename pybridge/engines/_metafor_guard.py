@@ -111,12 +111,7 @@ def _design(
 
 
 def beside_the_optimum(
-    table: pd.DataFrame,
-    inputs: Mapping[str, Any],
-    read: Mapping[str, Any],
-    asked: SaeRequest,
-    reply: Reply,
-    x: np.ndarray,
+    inputs: Mapping[str, Any], asked: SaeRequest, reply: Reply, x: np.ndarray
 ) -> dict[str, Any]:
     """Status, exact optimum and notes of a guarded call."""
     if reply.error is not None:
@@ -127,7 +122,7 @@ def beside_the_optimum(
     if status == "converged" and len(variances):
         if (variances <= _ZERO * max(float(variances.max()), 1e-300)).any():
             status = "boundary"
-    levels = _nested(table, inputs, read)
+    levels = nested_codes(inputs)
     if levels is None:
         note = "no exact optimum beside it: not nested random intercepts down to the single row"
         return {"status": status, "notes": [note]}
@@ -159,32 +154,37 @@ def beside_the_optimum(
     return {"status": status, "exact": found}
 
 
-def _nested(
-    table: pd.DataFrame, inputs: Mapping[str, Any], read: Mapping[str, Any]
-) -> list[np.ndarray] | None:
-    """Codes of the random factors, coarse to fine, where they are intercepts down to the row."""
+def nested_codes(inputs: Mapping[str, Any]) -> list[np.ndarray] | None:
+    """Codes of the random factors, coarse to fine, where they are intercepts down to the row.
+
+    None for any other model, also with known correlations, weights or fixed parameters.
+    """
     fixed = {"sigma2", "tau2", "rho", "gamma2", "phi"} & set(inputs["options"])
     if inputs["V"] is None or inputs["W"] is not None or inputs["R"] is not None or fixed:
         return None
+    columns = inputs["data"]
     keys: list[pd.Series] = []
-    for one in read["random"]:
-        found = _INTERCEPTS.fullmatch(one.text.strip())
+    for code in inputs["random"]:
+        found = _INTERCEPTS.fullmatch(code.strip())
         if not found:
             return None
         parts = [part.strip().strip("`") for part in found[1].split("/")]
-        if any(part not in table.columns for part in parts):
+        if any(part not in columns for part in parts):
             return None
-        keys += [_joined(table, parts[: k + 1]) for k in range(len(parts))]
+        keys += [_joined(columns, parts[: k + 1]) for k in range(len(parts))]
     codes = [np.asarray(encode(key).codes) for key in keys]
-    if not codes or len(np.unique(codes[-1])) != len(table):
+    if not codes or len(np.unique(codes[-1])) != len(codes[-1]):
         return None
     return codes if each_inside(codes) else None
 
 
-def _joined(table: pd.DataFrame, parts: Sequence[str]) -> pd.Series:
+def _joined(columns: Mapping[str, Any], parts: Sequence[str]) -> pd.Series:
     """Labels of nested groups: those of the levels above belong to a label."""
-    columns = [table[part].astype(str) for part in parts]
-    return pd.Series(list(zip(*columns)), dtype=object) if len(columns) > 1 else columns[0]
+    labels = [
+        np.asarray(one["codes"] if isinstance(one, Mapping) else one).astype(str)
+        for one in (columns[part] for part in parts)
+    ]
+    return pd.Series(["\x1f".join(words) for words in zip(*labels)], dtype=object)
 
 
 def each_inside(codes: Sequence[np.ndarray]) -> bool:

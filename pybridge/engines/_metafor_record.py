@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,10 @@ from pybridge._options import choose
 from pybridge._record import freeze, plain
 from pybridge.engines._sae_record import SaeRecord
 from pybridge.engines._sae_request import numbers
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
+
 
 _VARIANCES = ("sigma2", "tau2", "rho", "gamma2", "phi")
 
@@ -144,6 +148,24 @@ class MetaforFit(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by metafor, with the same control, and natively.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
+            optimum.
+
+        Raises
+        ------
+        InputError
+            For a model that no other engine has.
+        """
+        from pybridge.crosscheck.packages import crosscheck_metafor
+
+        return crosscheck_metafor(self)
 
     def _row_labels(self) -> dict[str, Any] | None:
         if self.request.raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from pybridge import _r_text as r
 from pybridge._checks import listed
 from pybridge._record import plain
 from pybridge.engines._sae_record import SaeRecord
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 WORST_R_HAT = 1.05
 SMALLEST_SIZE = 200.0
@@ -95,6 +98,24 @@ class JagsSamples(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by JAGS, with the same chains and seed, and natively.
+
+        Returns
+        -------
+        FitCrosscheck
+            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
+            optimum.
+
+        Raises
+        ------
+        InputError
+            For a model that no other engine has.
+        """
+        from pybridge.crosscheck.packages import crosscheck_jags
+
+        return crosscheck_jags(self)
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return rjags_script(self.request.summary(), self.inputs)

@@ -119,3 +119,41 @@ def test_the_command_takes_a_taxonomy(tmp_path, capsys):
     assert found["agrees"] and len(found["answers"]) == 2
     assert main([*words, "--method", "FH"]) == 2
     assert np.isfinite(pd.read_csv(tmp_path / "rows.csv")["difference"]).all()
+
+
+def test_fits_under_the_packages_own_names():
+    table = load_taxonomy("groups34").table
+    nested = {"mods": "~ x2", "random": "~ 1 | region / domain"}
+    fit = pb.engines.metafor.rma_mv(table, "estimate", "variance", **nested)
+    found = fit.crosscheck()
+    assert found.agrees and "native and metafor agree" in found.sentence
+    assert found.lacking("metafor") < 1e-6
+    by_jags = pb.engines.rjags.taxonomy(
+        table, "estimate ~ x2", "variance", ["region", "domain"], seed=1
+    )
+    found = by_jags.crosscheck()
+    assert found.agrees and "native and rjags agree" in found.sentence
+    theta = by_jags.of("theta")["mean"].to_numpy()
+    answer = [a for a in found.answers if a.producer == "rjags"][0]
+    medians = by_jags.of("sigma2")["median"].to_numpy()
+    np.testing.assert_allclose(list(answer.numbers.values()), medians, rtol=1e-10)
+    assert len(theta) == 34
+    areas = load_area("gaps60").table
+    fit = pb.engines.hbsae.fSAE_Area(areas, "estimate", "variance", "~ x2", domain="domain")
+    found = fit.crosscheck()
+    assert found.agrees and "native, hbsae guarded and hbsae raw agree" in found.sentence
+
+
+def test_a_model_of_one_engine_only_has_nothing_to_compare_with():
+    table = load_taxonomy("groups34").table
+    fits = [
+        pb.engines.metafor.rma_mv(table, "estimate", "variance", "~ x2", "~ 1 | region"),
+        pb.engines.hbsae.fSAE_Area(table, "estimate", "variance", domain="domain", method="REML"),
+        pb.engines.rjags.coda_samples(
+            "model { mu ~ dnorm(0, 1) y ~ dnorm(mu, 1) }", {"y": 1.0}, ["mu"], 300, seed=1
+        ),
+    ]
+    for fit in fits:
+        with pytest.raises(pb.InputError) as caught:
+            fit.crosscheck()
+        assert caught.value.code == "not_available"

@@ -48,7 +48,7 @@ metafor_rma_mv <- function(inputs) {
     pval = fit$pval, ci.lb = fit$ci.lb, ci.ub = fit$ci.ub, vb = unname(fit$vb),
     statistics = rownames(stats), ML = stats$ML, REML = stats$REML, k = fit$k, p = fit$p,
     QE = fit$QE, QEp = fit$QEp, QM = fit$QM, QMp = fit$QMp, used = as.vector(fit$not.na),
-    fitted = as.vector(stats::fitted(fit)), dropped = as.vector(fit$coef.na)
+    fitted = as.vector(stats::fitted(fit)), X = unname(fit$X)
   )
   for (name in c("sigma2", "tau2", "rho", "gamma2", "phi")) {
     structured <- if (name == "sigma2") fit$withS else if (name %in% c("tau2", "rho")) fit$withG
