@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pybridge.selection.record import Selection
 
 _WHO = {"native": "pybridge"}
+# Scored domains below which a choice is said to rest on little.
+_FEW = 5
 
 
 def engine_of(fit: Any) -> str:
@@ -53,6 +55,8 @@ def choice(evaluation: Evaluation) -> list[str]:
             f"  As good for all that these labels can tell ({percent(selection.level)}, all "
             f"comparisons at once): {listed(ties, most=8)}."
         )
+    if count < _FEW:
+        lines.append("  With so few scored domains the choice rests on little.")
     lines += _narrow(evaluation)
     if selection.score == "db_cv":
         lines.append("  What DB-CV adds is an honest error; naive CV usually picks about as well.")
@@ -92,13 +96,19 @@ def _narrow(evaluation: Evaluation) -> list[str]:
 def _no_choice(evaluation: Evaluation) -> list[str]:
     selection = evaluation.selection
     reasons = [f"{len(domains)} with {text}" for text, domains in selection.not_scored.items()]
-    return [
+    lines = [
         "Nothing could be chosen by cross-validation: of the "
         f"{evaluation.population.n_domains} domains none can be scored ({'; '.join(reasons)}).",
         f"  {plain_text(selection.selected)} by default: what needs the fewest labels a domain. "
         "Its errors rest on its own model and are not checked here.",
         "  More labels a domain (two at least, in different folds) would make a choice possible.",
     ]
+    if set(selection.not_scored) <= {"all units labelled", "no labels"}:
+        lines[1:] = [
+            f"  {plain_text(selection.selected)} by default: where all units are labelled every "
+            "candidate is the mean itself."
+        ]
+    return lines
 
 
 def candidate_table(evaluation: Evaluation) -> list[str]:
@@ -127,7 +137,8 @@ def candidate_table(evaluation: Evaluation) -> list[str]:
         header = ["mean se", "mean width"]
     lines = table_text(rows, ["candidate", *header, "computed by"])
     lines += [
-        f"  {plain_text(who)} has no score: {plain_text(why)}"
+        f"  {plain_text(who)} has no {'estimates' if selection.default else 'score'}: "
+        f"{plain_text(why)}"
         for who, why in selection.failed.items()
     ]
     return lines if selection.default else [*lines, *_legend(evaluation, name)]

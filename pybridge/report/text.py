@@ -141,7 +141,8 @@ def _left_out(evaluation: Evaluation) -> list[str]:
             names = evaluation.population.domains[here]
             several = counted(int(here.sum()), "domain")
             lines.append(f"{several} {text}: {plain_text(listed(names, most=8))}")
-    return lines + _outside(evaluation) + _too_narrow(evaluation) + list(selection.notes)
+    notes = selection.notes[1:] if selection.default else selection.notes
+    return lines + _outside(evaluation) + _too_narrow(evaluation) + list(notes)
 
 
 def _outside(evaluation: Evaluation) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pybridge._checks import listed
 from pybridge.design.folds import Folds
+from pybridge.direct.estimates import domain_statuses
 from pybridge.errors import InputError
 from pybridge.selection.auxiliary import AuxiliaryRelations
 from pybridge.selection.candidates import Candidate
@@ -103,7 +104,7 @@ def averaged(found: Scored, *, may_default: bool = False) -> Selection:
     counts = {name: int(np.isfinite(rows).any(axis=0).sum()) for name, rows in common.items()}
     default, notes = "", _notes(found)
     if counts[key] == 0:
-        default = _default(fits) if may_default else ""
+        default = _default(found) if may_default else ""
         why = _nothing_scored(found, failed)
         if not default:
             raise why
@@ -159,24 +160,25 @@ def _fit(fits: Sequence[CandidateFit], name: str) -> CandidateFit:
     return next(fit for fit in fits if fit.candidate.name == name)
 
 
-def _default(fits: Sequence[CandidateFit]) -> str:
+def _default(found: Scored) -> str:
     """The candidate to name where nothing can be scored; "" where none has estimates.
 
     With labels so few a model is what makes estimates of them, best on GREG, whose variances are
-    the smaller ones; then the direct estimators, from what uses most of the sample.
+    the smaller ones; then the direct estimators, from what uses most of the sample. Where every
+    labelled domain is known whole, a direct estimator is all that it takes.
     """
-    order = ("greg", "hajek", "ppi", "ht")
+    order = {"greg": 0, "hajek": 1, "ppi": 2, "ht": 3}
+    sample = found.replicates.sample
+    labelled = sample.whole.n[0] > 0
+    known = bool((domain_statuses(sample)[labelled] == "census").all())
 
     def preference(fit: CandidateFit) -> tuple[bool, bool, int]:
         item = fit.candidate
-        known = item.direct in order and item.function is None
-        return (
-            item.smoothing is None,
-            not item.finite_population,
-            order.index(item.direct) if known else 9,
-        )
+        direct = (item.smoothing is None) != known
+        place = 9 if item.function is not None else order[item.direct]
+        return direct, not item.finite_population, place
 
-    usable = [fit for fit in fits if np.isfinite(fit.estimate).any()]
+    usable = [fit for fit in found.fits if np.isfinite(fit.estimate).any()]
     return min(usable, key=preference).candidate.name if usable else ""
 
 
@@ -219,6 +221,7 @@ def _reasons(scores: np.ndarray, found: Scored) -> dict[str, tuple[str, ...]]:
     n = replicates.sample.whole.n[0]
     tests = {
         "no labels": n == 0,
+        "all units labelled": domain_statuses(replicates.sample) == "census",
         "one label": n == 1,
         "all its labels in one fold": (replicates.rest.n == 0).any(axis=0),
     }
@@ -249,6 +252,6 @@ def _notes(found: Scored) -> tuple[str, ...]:
     if folds.n_folds > n.max():
         notes.append(
             f"No naive CV and no Dong–Li: no domain has a label in each of {folds.n_folds} folds "
-            f"(at most {int(n.max())} labels in one domain)"
+            f"({int(n.max())} in one domain at most)"
         )
     return tuple(notes)

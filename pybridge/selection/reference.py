@@ -93,6 +93,12 @@ def find_reference(
     usable = np.isfinite(np.stack([item.variance for item in found])).all(axis=0)
     usable &= replicates.sample.whole.n[0] >= 2
     sums = {item.name: float(item.variance[usable].sum()) for item in found}
+    if not usable.any():  # one label a domain: the design's variances over all domains
+        form = replicates.sample.whole.form[0]
+        sums = {
+            item.name: float(np.nansum(within_domain(form, item.score, item.score)))
+            for item in found
+        }
     best = min(found, key=lambda item: sums[item.name])
     return Reference(best, ht, tuple(found), sums)
 

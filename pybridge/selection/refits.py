@@ -85,8 +85,10 @@ def fit_resamples(
                     area_problems(item, each.replicates, whole=k == 0, known=known[k])
                     for k, each in enumerate(resamples)
                 ]
-        except (FitError, FunctionFailed) as error:
-            found[item.name] = _all_failed(item, resamples, str(error))
+        except FitError as error:
+            found[item.name] = _all_failed(item, resamples, error.message, error.code)
+        except FunctionFailed as error:
+            found[item.name] = _all_failed(item, resamples, str(error), "function_failed")
     answers = _answers([i for i in candidates if i.name in problems], problems, resamples, say)
     for item in candidates:
         if item.name in answers:
@@ -95,9 +97,9 @@ def fit_resamples(
 
 
 def _all_failed(
-    candidate: Candidate, resamples: Sequence[Resample], message: str
+    candidate: Candidate, resamples: Sequence[Resample], message: str, code: str
 ) -> list[CandidateFit]:
-    return [failed_fit(candidate, each.replicates, message) for each in resamples]
+    return [failed_fit(candidate, each.replicates, message, code=code) for each in resamples]
 
 
 def _direct(candidate: Candidate, resamples: Sequence[Resample]) -> list[CandidateFit]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pybridge.direct.estimates import domain_statuses
 from pybridge.direct.linear import DirectRequest
 from pybridge.selection.fits import CandidateFit, Replicates
 from pybridge.selection.options import SelectionOptions
@@ -73,6 +74,8 @@ def score_candidates(
     chosen = by_reference[reference.chosen.name]
     alone = by_reference.get(ht.name) or {"db_cv": _debiased(fits, ht, replicates, options)}
     adjusted = np.stack([adjusted_score(rest=fit.rest, ht_fold=ht_fold) for fit in fits])
+    # What is known whole has no error, which the fits without a fold cannot know.
+    census = domain_statuses(replicates.sample) == "census"
     tables = {
         "db_cv": chosen["db_cv"],
         "db_cv_ht": alone["db_cv"],
@@ -80,7 +83,12 @@ def score_candidates(
         "adjusted": adjusted,
         "sure": chosen["sure"],
     }
-    pairs = dong_li_comparison(rest=rest, adjusted=adjusted, variance_ht=ht.variance, z=z)
+    tables = {key: np.where(census, np.nan, rows) for key, rows in tables.items()}
+    by_reference = {
+        name: {key: np.where(census, np.nan, rows) for key, rows in own.items()}
+        for name, own in by_reference.items()
+    }
+    pairs = dong_li_comparison(rest=rest, adjusted=tables["adjusted"], variance_ht=ht.variance, z=z)
     return Scores(tables, by_reference, pairs)
 
 
@@ -135,4 +143,5 @@ def split_score(fits: Sequence[CandidateFit], replicates: Replicates) -> np.ndar
     ``replicates`` leaves out the other part only, so that each has one replicate.
     """
     held_out = replicates.direct(DirectRequest("ht"), replicates.fold)[0]
+    held_out = np.where(domain_statuses(replicates.sample) == "census", np.nan, held_out)
     return np.stack([(fit.rest[0] - held_out) ** 2 for fit in fits])

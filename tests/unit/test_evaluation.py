@@ -375,6 +375,27 @@ def test_one_label_a_domain() -> None:
     assert chosen.indistinguishable() == ("GREG",) and chosen.summary()
 
 
+def test_everything_known() -> None:
+    table = units()
+    everything = table.assign(y=table["f"] + 1, w=1.0, N=float(len(table)))
+    totals = table.groupby("county", as_index=False).agg(size=("f", "size"), f=("f", "mean"))
+    words: dict[str, Any] = dict(population=totals, weights="w", fpc="N", taxonomy=None)
+    found = evaluate(everything, **words)
+    assert found.selection.default == "GREG" and "all units labelled" in found.summary()
+    np.testing.assert_allclose(found.selected.estimate, totals["f"] + 1, rtol=1e-10)
+
+
+def test_the_scores_are_of_domains_that_have_an_error() -> None:
+    table = units()
+    whole = table["county"].isin(["c1", "c2"])
+    table = table.assign(y=table["y"].where(~whole, table["f"] + 1), known=whole)
+    chosen = direct(table, strata="known").selection
+    assert chosen.not_scored == {"no labels": ("c9",), "all units labelled": ("c1", "c2")}
+    for key, values in chosen.domain_scores.items():
+        assert np.isnan(values[:, [1, 2, 9]]).all(), key
+    assert chosen.n_domains_scored["db_cv"] == 7
+
+
 def test_domains_known_whole() -> None:
     table = units()
     whole = table["county"].isin(["c1", "c2"])

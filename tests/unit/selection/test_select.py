@@ -441,7 +441,7 @@ def test_three_labels_a_domain_and_five_folds() -> None:
     small = pb.survey_design(sample, weights="w")
     found = pb.select(small, known, DIRECT, outcome="y")
     assert found.n_domains_scored["db_cv"] > 5 and found.n_domains_scored["naive"] == 0
-    assert any("at most 3 labels in one domain" in note for note in found.notes)
+    assert any("3 in one domain at most" in note for note in found.notes)
     for score in ("naive", "adjusted"):
         with pytest.raises(InputError) as caught:
             pb.select(small, known, DIRECT, outcome="y", score=score)
