@@ -13,7 +13,7 @@ from pybridge.engines._evd_input import fit_arguments, scaled
 from pybridge.engines._evd_record import EvdFit, back, free_parameters, in_user_units, model_of
 from pybridge.engines._sae_request import numbers
 from pybridge.engines._tail_likelihood import Peak
-from pybridge.engines._tail_optimum import Model, optimum
+from pybridge.engines._tail_optimum import Model, optimum, pareto_peak
 from pybridge.engines._tail_record import common
 from pybridge.engines._tail_request import (
     TailRequest,
@@ -32,6 +32,7 @@ from pybridge.engines._tail_status import (
     tied,
     trusted,
 )
+from pybridge.errors import InputError
 from pybridge.r import Reply
 
 _SHIM = "evd_tail_fpot"
@@ -143,7 +144,21 @@ def fpot(
     if asked.raw:
         return _record(asked, inputs, ask(_SHIM, inputs, asked))
     need_exceedances(excesses, values)
+    if arguments.get("mper") == math.inf:
+        _need_end_point(excesses)
     return _guarded(asked, inputs)
+
+
+def _need_end_point(excesses: np.ndarray) -> None:
+    shape = float(pareto_peak(excesses).theta[1])
+    if shape >= 0:
+        raise InputError(
+            "there is no upper end point to estimate",
+            code="no_end_point",
+            field="mper",
+            expected="a finite period, or excesses whose best shape is negative",
+            got=f"shape {shape:.4g}",
+        )
 
 
 def _for_r(asked: TailRequest) -> dict[str, Any]:

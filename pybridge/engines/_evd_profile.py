@@ -244,7 +244,8 @@ def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: R
         ]
         points[:, 1] += shift
         curves[name] = points
-    exact, notes = _exact(fit, asked, names) if not asked.raw else ({}, [])
+    exact = {} if asked.raw else _exact(fit, asked, names)
+    notes = []
     missing = [name for name, one, two in zip(names, lower, upper) if np.isnan(one + two)]
     if missing:
         notes.append(f"evd's profile does not reach an end of the interval of {', '.join(missing)}")
@@ -293,19 +294,21 @@ def exact_parts(fit: EvdFit) -> tuple[Model, Peak]:
     return model, Peak(np.array(theta), model.log_likelihood(theta), True)
 
 
-def _exact(
-    fit: EvdFit, asked: TailRequest, names: Sequence[str]
-) -> tuple[dict[str, tuple[float, float]], list[str]]:
+def _exact(fit: EvdFit, asked: TailRequest, names: Sequence[str]) -> dict[str, tuple[float, float]]:
     from scipy.special import chdtri
 
-    held = [name for name in fit.param if name not in fit.names]
-    if held or not math.isfinite(fit.exact.get("shape", math.nan)) or fit.status == "infeasible":
-        return {}, [f"no exact ends: {', '.join(held)} held"] if held else []
+    if not math.isfinite(fit.exact.get("shape", math.nan)) or fit.status == "infeasible":
+        return {}
     model, peak = exact_parts(fit)
+    held = {
+        name: value / back(name, 1.0, asked.unit)
+        for name, value in fit.param.items()
+        if name not in fit.names
+    }
     drop = 0.5 * float(chdtri(1, 1.0 - asked.level))
     found = {}
     for name in names:
         step = 0.5 * fit.standard_errors[name] / back(name, 1.0, asked.unit)
-        ends = profile_ends(model=model, parameter=name, best=peak, step=step, drop=drop)
+        ends = profile_ends(model=model, parameter=name, best=peak, step=step, drop=drop, held=held)
         found[name] = (back(name, ends[0], asked.unit), back(name, ends[1], asked.unit))
-    return found, []
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from pybridge.engines._tail_request import (
 from pybridge.engines._tail_status import WITH_ERRORS, findings, tail_status, tied, trusted
 from pybridge.errors import InputError
 from pybridge.r import Reply
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 _SHIM = "evir_gpd"
 _METHODS = ("ml", "pwm")
@@ -79,6 +82,19 @@ class EvirFit(TailRecord):
                 "status": self.status,
             }
         )
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by every engine that has it, guarded and raw: do they agree, and where
+        do they part from the exact optimum.
+
+        Raises
+        ------
+        InputError
+            Where there is no exact optimum to hold them against.
+        """
+        from pybridge.crosscheck.exceedances import crosscheck_exceedances
+
+        return crosscheck_exceedances(self)
 
     def summary(self) -> str:
         """The fit as text."""

@@ -127,6 +127,7 @@ def gpd_prof(
             got=m,
         )
     estimate = _level(fit, rate)
+    words["time_limit"] = time_limit
     return _profile(fit, "gpd.prof", "return_level", words, (xlow, xup), model, estimate)
 
 
@@ -166,7 +167,11 @@ def gpd_profxi(
         Where R stops.
     """
     fit = need_gpd_fit(z)
-    words = {"conf": confidence("conf", conf), "nint": whole_number("nint", nint, least=2)}
+    words: dict[str, Any] = {
+        "conf": confidence("conf", conf),
+        "nint": whole_number("nint", nint, least=2),
+    }
+    words["time_limit"] = time_limit
     model = Model("gpd", _excesses(fit))
     estimate = float(fit.estimate[1])
     return _profile(fit, "gpd.profxi", "shape", words, (xlow, xup), model, estimate)
@@ -195,11 +200,12 @@ def _profile(
     fit: IsmevFit,
     function: str,
     parameter: str,
-    words: Mapping[str, Any],
+    given: Mapping[str, Any],
     ends: tuple[Any, Any],
     model: Model,
     estimate: float,
 ) -> IsmevProfile:
+    words = {name: value for name, value in given.items() if name != "time_limit"}
     unit = fit.request.unit if parameter == "return_level" else 1.0
     exact = (math.nan, math.nan)
     if not fit.request.raw:
@@ -211,7 +217,7 @@ def _profile(
         {**words, "xlow": low, "xup": high},
         mode=fit.request.mode,
         level=words["conf"],
-        time_limit=fit.request.time_limit,
+        time_limit=given["time_limit"] or fit.request.time_limit,
         unit=fit.request.unit,
     )
     shim = f"ismev_tail_{function.replace('.', '_')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,9 @@ import pandas as pd
 from pybridge.engines._ismev_input import Block
 from pybridge.engines._tail_record import TailRecord, bands
 from pybridge.errors import InputError
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +85,19 @@ class IsmevFit(TailRecord):
                 "status": self.status,
             }
         )
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by every engine that has it, guarded and raw: do they agree, and where
+        do they part from the exact optimum.
+
+        Raises
+        ------
+        InputError
+            Where there is no exact optimum to hold them against.
+        """
+        from pybridge.crosscheck.exceedances import crosscheck_exceedances
+
+        return crosscheck_exceedances(self)
 
     def summary(self) -> str:
         """The fit as text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,7 +14,13 @@ _FARTHEST = 1e4  # steps
 
 
 def profile_ends(
-    *, model: Model, parameter: str, best: Peak, step: float, drop: float
+    *,
+    model: Model,
+    parameter: str,
+    best: Peak,
+    step: float,
+    drop: float,
+    held: Mapping[str, float] | None = None,
 ) -> tuple[float, float]:
     """Both ends of a profile-likelihood interval.
 
@@ -23,6 +29,7 @@ def profile_ends(
     best : the model's peak
     step : the first step outward, for example the standard error
     drop : half the chi-squared quantile
+    held : other parameters that do not move
 
     Returns
     -------
@@ -36,7 +43,7 @@ def profile_ends(
     centre = float(best.theta[model.parameters.index(parameter)])
     ends = []
     for side in (-1.0, 1.0):
-        lacking = _lacking(model, parameter, best, drop)
+        lacking = _lacking(model, parameter, best, drop, held or {})
         border = _border(model, parameter) if side < 0 else math.inf
         inner, reach, end = centre, step, math.nan
         while reach < _FARTHEST * step:
@@ -58,7 +65,9 @@ def _border(model: Model, parameter: str) -> float:
     return lowest.get(parameter, -1e300)
 
 
-def _lacking(model: Model, parameter: str, best: Peak, drop: float) -> Callable[[float], float]:
+def _lacking(
+    model: Model, parameter: str, best: Peak, drop: float, held: Mapping[str, float]
+) -> Callable[[float], float]:
     """By how much the profile at a value lacks more than ``drop``; each call starts at the last."""
     if model.kind == "rlevel":
         width = 1.0 / math.sqrt(model.excesses.size)
@@ -73,7 +82,7 @@ def _lacking(model: Model, parameter: str, best: Peak, drop: float) -> Callable[
 
         return by_level
     index = model.parameters.index(parameter)
-    free = np.arange(len(model.parameters)) != index
+    free = np.array([name != parameter and name not in held for name in model.parameters])
     function = model.function()
     last = [best.theta]
 
@@ -82,7 +91,7 @@ def _lacking(model: Model, parameter: str, best: Peak, drop: float) -> Callable[
         theta[index] = value
         peak = climb(function, theta, free=free)
         if not peak.settled:
-            peak = optimum(model, {parameter: value})
+            peak = optimum(model, {**held, parameter: value})
         if not peak.settled:
             return 1e6
         last.append(peak.theta)

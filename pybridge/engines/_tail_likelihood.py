@@ -89,7 +89,7 @@ def regression(
         low = (shape_design.T * blocks[2]) @ shape_design
         return float(value.sum()), gradient, np.block([[top, side], [side.T, low]])
 
-    return at
+    return _quiet(at)
 
 
 def _linked(eta: np.ndarray, link: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -151,7 +151,7 @@ def point_process(*, exceedances: np.ndarray, threshold: float, periods: float) 
         value = -n * math.log(scale) - (1.0 + shape) * float(log.sum()) - rate
         return value, gradient, hessian
 
-    return at
+    return _quiet(at)
 
 
 def _chained(
@@ -181,6 +181,22 @@ def _chained(
         ]
     )
     return gradient, hessian
+
+
+def _quiet(function: Function) -> Function:
+    """Numbers beyond a double's range are no likelihood, and no warning."""
+
+    def at(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        try:
+            with np.errstate(all="ignore"):
+                value, gradient, hessian = function(theta)
+        except (OverflowError, ZeroDivisionError):  # of Python's own floats
+            return _nowhere(theta.size)
+        if math.isfinite(value) and np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian)):
+            return value, gradient, hessian
+        return _nowhere(theta.size)
+
+    return at
 
 
 def _nowhere(size: int) -> tuple[float, np.ndarray, np.ndarray]:

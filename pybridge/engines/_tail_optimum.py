@@ -91,14 +91,17 @@ def pareto_peak(excesses: np.ndarray) -> Peak:
 
     Not settled, with shape -1, where no peak above that shape beats the border's value.
     """
-    largest, n = float(excesses.max()), excesses.size
-    function = plain_excesses(excesses)
+    unit, n = math.ldexp(1.0, math.frexp(float(excesses.max()))[1]), excesses.size
+    scaled = excesses / unit  # by a power of two: nothing is rounded, nothing overflows
+    largest = float(scaled.max())
+    function = plain_excesses(scaled)
     best = Peak(np.array([largest, LEAST_SHAPE]), -n * math.log(largest), False)
-    for start in _scan(excesses / largest):
+    for start in _scan(scaled / largest):
         peak = climb(function, start * np.array([largest, 1.0]))
         if peak.settled and peak.theta[1] > LEAST_SHAPE and peak.value >= best.value:
             best = peak
-    return best
+    theta = best.theta * np.array([unit, 1.0])
+    return Peak(theta, best.value - n * math.log(unit), best.settled)
 
 
 def _scan(ratio: np.ndarray) -> list[np.ndarray]:

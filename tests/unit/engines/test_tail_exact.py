@@ -97,6 +97,19 @@ def test_many_excesses_are_thinned_for_the_scan_only():
     np.testing.assert_allclose(pareto_peak(x).theta, [theirs.scale, theirs.shape], rtol=1e-8)
 
 
+@pytest.mark.parametrize("unit", [1e-290, 1e-30, 1e30, 1e290])
+@pytest.mark.parametrize("shape", [-0.7, 0.0, 3.0])
+def test_no_number_is_too_large_or_too_small(unit, shape):
+    x = draw(shape, 60)
+    here = pareto_peak(x)
+    x = x * unit
+    there = pareto_peak(x)
+    assert there.settled == here.settled
+    assert there.theta[1] == pytest.approx(here.theta[1], abs=1e-7)
+    process = optimum(Model("pp", x, threshold=0.0, periods=3.0), {})
+    assert process.theta[2] == there.theta[1]
+
+
 def test_a_process_has_as_many_exceedances_as_were_seen():
     x = draw(0.2, 80)
     model = Model("pp", x, threshold=5.0, periods=20.0)

@@ -109,6 +109,11 @@ def test_arguments_of_fpot(code, field, words):
     refused(code, field, evd.fpot, X, 0.5, **words)
 
 
+def test_an_end_point_that_is_not_there():
+    heavy = np.expm1(0.5 * X) / 0.5
+    refused("no_end_point", "mper", evd.fpot, heavy, 0.5, mper=np.inf)
+
+
 def a_fit(**changes):
     """A record of fpot as R would have given it."""
     names = {f.name for f in dataclasses.fields(EvdFit)}
