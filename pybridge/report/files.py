@@ -42,10 +42,13 @@ def write_evaluation(evaluation: Evaluation, folder: str | os.PathLike[str]) -> 
         "provenance": evaluation.provenance.to_dict(),
         "assumptions": list(evaluation.assumptions),
         "selected": evaluation.selection.selected,
+        "default": evaluation.selection.default or None,
+        "may_be_best": list(evaluation.selection.indistinguishable()),
         "reference": evaluation.selection.reference,
         "reference_variances": dict(evaluation.selection.reference_variances),
         "not_scored": {k: list(v) for k, v in evaluation.selection.not_scored.items()},
         "failed": dict(evaluation.selection.failed),
+        "notes": list(evaluation.selection.notes),
         "conditions": {
             fit.candidate.name: list(fit.conditions) for fit in evaluation.fits if fit.conditions
         },

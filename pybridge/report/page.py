@@ -11,6 +11,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from pybridge.report.record import Evaluation
+    from pybridge.selection.record import Selection
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
@@ -45,11 +46,24 @@ def evaluation_page(evaluation: Evaluation) -> str:
         _table(chosen),
         "<h2>Scores</h2>",
         _table(evaluation.selection.to_frame()),
+        *_comparisons(evaluation.selection),
         "<h2>Where it comes from</h2>",
         f"<pre>{html.escape(evaluation.provenance.summary())}</pre>",
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _comparisons(selection: Selection) -> list[str]:
+    """Auxiliary variables, references and pairs, as far as they are there."""
+    parts = []
+    if selection.auxiliary is not None:
+        parts += ["<h2>Auxiliary variables</h2>", _table(selection.auxiliary.to_frame())]
+    if not selection.default:
+        parts += ["<h2>Against every reference</h2>", _table(selection.references)]
+        pairs = selection.pairwise
+        parts += ["<h2>Pairs, by Dong and Li</h2>", _table(pairs[pairs["better"].notna()])]
+    return parts
 
 
 def _table(table: pd.DataFrame) -> str:

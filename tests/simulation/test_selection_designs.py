@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,19 @@ def test_the_reported_error_is_the_true_one(settings: Any, name: str) -> None:
     value, error = ratios(settings[name])
     assert error.max() < 0.12, (value, error)
     assert np.all(value + 2 * error > 0.9) and np.all(value - 2 * error < 1.1), (value, error)
+
+
+def test_the_study_runs_and_writes_its_tables(tmp_path: Path) -> None:
+    script = str(STUDIES / "selection_designs.py")
+    words = [sys.executable, "-W", "error", script, "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "selection_designs.md").read_text(encoding="utf-8")
+    assert done.stdout == page and page.startswith("# Every score") and "nan" not in page
+    table = pd.read_csv(tmp_path / "selection_designs_ratios.csv")
+    assert table["setting"].nunique() == 14 and len(table) == 56
+    assert {"linearised", "sure", "jackknife HT"} <= set(table.columns)
+    assert len(pd.read_csv(tmp_path / "selection_designs_sets.csv")) == 7 * 14
 
 
 def scores_of_pairs(size_corrected: bool) -> tuple[float, float]:

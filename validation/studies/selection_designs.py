@@ -27,6 +27,7 @@ from pybridge.selection.reference import find_reference
 from pybridge.selection.refits import fit_candidates
 from pybridge.selection.scoring import score_candidates
 from pybridge.simulate import repeated_sampling
+from pybridge.simulate.measures import ratio_with_error
 
 REFERENCES = ("HT", "Hájek", "PPI", "GREG")
 VARIANTS = ("jackknife", "linearised", "sure", *(f"jackknife {name}" for name in REFERENCES))
@@ -74,11 +75,9 @@ def ratios(name, runs):
     out = pd.DataFrame({"setting": name, "candidate": NAMES})
     out["true_rmse"] = np.sqrt(error[:, 0].mean(axis=0))
     for v, variant in enumerate(VARIANTS):
-        bottom = error[:, v].mean(axis=0)
-        value = score[:, v].mean(axis=0) / bottom
-        each = (score[:, v] - value * error[:, v]) / bottom
-        out[variant] = value
-        out[f"{variant}_error"] = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+        # A perfect predictor leaves rounding: no error to compare with.
+        square = np.where(error[:, v] > 1e-20, error[:, v], 0.0)
+        out[variant], out[f"{variant}_error"] = ratio_with_error(score[:, v], square)
     return out
 
 
@@ -86,7 +85,8 @@ def sets(name, runs):
     """One row a way to score: how often its set holds the truly best candidate, and its size."""
     rows = []
     for v, variant in enumerate(VARIANTS):
-        best = int(np.argmin(runs["error"][:, v].mean(axis=0)))
+        error = runs["error"][:, v].mean(axis=0)
+        best = int(np.argmin(np.where(np.isfinite(error), error, np.inf)))
         held = runs["near"][:, v, best]
         rows.append(
             {
