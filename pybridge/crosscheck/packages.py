@@ -13,10 +13,27 @@ from pybridge.crosscheck.taxonomy import crosscheck_taxonomy
 from pybridge.engines._hbsae_record import HbsaeFit
 from pybridge.engines._metafor_guard import nested_codes
 from pybridge.engines._metafor_record import MetaforFit
+from pybridge.engines._package_record import PackageFit
 from pybridge.engines._rjags_record import JagsSamples
 from pybridge.errors import InputError
 from pybridge.smoothing.fay_herriot import fay_herriot
 from pybridge.smoothing.taxonomy import taxonomy_model
+
+
+def crosscheck_package(fit: PackageFit) -> FitCrosscheck:
+    """A fit under a package's own name, by every engine that has its model.
+
+    Raises
+    ------
+    InputError
+        For a model that no other engine has.
+    """
+    if isinstance(fit, HbsaeFit):
+        return crosscheck_hbsae(fit)
+    if isinstance(fit, MetaforFit):
+        return crosscheck_metafor(fit)
+    assert isinstance(fit, JagsSamples)
+    return crosscheck_jags(fit)
 
 
 def crosscheck_hbsae(fit: HbsaeFit) -> FitCrosscheck:

@@ -6,22 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pybridge import _r_text as r
 from pybridge._record import plain
-from pybridge.engines._sae_record import SaeRecord
+from pybridge.engines._package_record import PackageFit
 from pybridge.engines._sae_request import numbers
-
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HbsaeFit(SaeRecord):
+class HbsaeFit(PackageFit):
     """An area-level model by hbsae::fSAE.Area; m areas.
 
     Attributes
@@ -130,24 +127,6 @@ class HbsaeFit(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by hbsae and natively.
-
-        Returns
-        -------
-        FitCrosscheck
-            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
-            optimum.
-
-        Raises
-        ------
-        InputError
-            For a model that no other engine has.
-        """
-        from pybridge.crosscheck.packages import crosscheck_hbsae
-
-        return crosscheck_hbsae(self)
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return hbsae_script(self.request.summary(), self.inputs)

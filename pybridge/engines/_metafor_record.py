@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,18 +13,15 @@ import pandas as pd
 from pybridge import _r_text as r
 from pybridge._options import choose
 from pybridge._record import freeze, plain
-from pybridge.engines._sae_record import SaeRecord
+from pybridge.engines._package_record import PackageFit
 from pybridge.engines._sae_request import numbers
-
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 _VARIANCES = ("sigma2", "tau2", "rho", "gamma2", "phi")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MetaforFit(SaeRecord):
+class MetaforFit(PackageFit):
     """A multilevel model by metafor::rma.mv; m rows in the table's order.
 
     Attributes
@@ -148,24 +145,6 @@ class MetaforFit(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by metafor, with the same control, and natively.
-
-        Returns
-        -------
-        FitCrosscheck
-            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
-            optimum.
-
-        Raises
-        ------
-        InputError
-            For a model that no other engine has.
-        """
-        from pybridge.crosscheck.packages import crosscheck_metafor
-
-        return crosscheck_metafor(self)
 
     def _row_labels(self) -> dict[str, Any] | None:
         if self.request.raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,8 @@ import pandas as pd
 from pybridge import _r_text as r
 from pybridge._checks import listed
 from pybridge._record import plain
-from pybridge.engines._sae_record import SaeRecord
+from pybridge.engines._package_record import PackageFit
 
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
 
 WORST_R_HAT = 1.05
 SMALLEST_SIZE = 200.0
@@ -27,7 +25,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JagsSamples(SaeRecord):
+class JagsSamples(PackageFit):
     """Draws by JAGS, summarised in R; k parameters.
 
     Attributes
@@ -98,24 +96,6 @@ class JagsSamples(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by JAGS, with the same chains and seed, and natively.
-
-        Returns
-        -------
-        FitCrosscheck
-            Its ``sentence`` says whether they agree, where they part, and which is nearer to the
-            optimum.
-
-        Raises
-        ------
-        InputError
-            For a model that no other engine has.
-        """
-        from pybridge.crosscheck.packages import crosscheck_jags
-
-        return crosscheck_jags(self)
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return rjags_script(self.request.summary(), self.inputs)

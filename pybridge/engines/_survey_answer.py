@@ -170,12 +170,19 @@ def _margins(
     found = {}
     for name, labels in value["by"].items():
         column = users.get(name, name)
-        own = (
-            {str(label): label for label in design.frame[column].dropna().unique()}
-            if (column in design.frame.columns)
-            else {}
-        )
+        own = {}
+        if column in design.frame.columns:
+            own = {_as_r_writes(label): label for label in design.frame[column].dropna().unique()}
         part = np.array([own.get(str(label), label) for label in labels], dtype=object)
         found[column] = np.tile(part, k // len(labels))
     variables = _labelled(value["statistics"], {column: name for name, column in users.items()})
     return found, np.repeat(variables, k // len(variables))
+
+
+def _as_r_writes(label: Any) -> str:
+    """A label as R's as.character() has it: whole numbers without a decimal point."""
+    if isinstance(label, (float, np.floating)) and float(label).is_integer():
+        return str(int(label))
+    if isinstance(label, (bool, np.bool_)):
+        return str(bool(label)).upper()
+    return str(label)

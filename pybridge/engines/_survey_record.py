@@ -146,10 +146,10 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> 
     if asked.get("family"):
         link = "" if asked.get("link") is None else f"link = {r.text(asked['link'])}"
         words.append(f"family = stats::{asked['family']}({link})")
-    more = dict(asked["options"])
+    options = dict(asked["options"])
     if by_scores:
-        more["covmat"] = False
-    words += _options(more)
+        options["covmat"] = False
+    words += _options(options)
     lines.append(f"result <- survey::{asked['function']}({', '.join(words)})")
     lines.append("print(result, digits = 10)\n")
     return "\n".join(lines)
