@@ -18,6 +18,7 @@ import pandas as pd
 
 from pybridge._options import whole_number
 from pybridge._record import Record
+from pybridge._version import __version__
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.errors import FitError, InputError, PybridgeError, WorkerDied
 from pybridge.simulate._checkpoint import Checkpoint, described, population_digest
@@ -284,6 +285,7 @@ def _finished(futures: list[Future[Any]]) -> Any:
 
 def _identity(task: Task) -> dict[str, Any]:
     return {
+        "pybridge": __version__,
         "population": population_digest(task.population.units),
         "outcome": task.population.outcome,
         "domain": task.population.domain,

@@ -105,7 +105,7 @@ def with_error(value, error, digits=3):
     """``0.123 (0.004)``: a number and its Monte Carlo error, rounded to what the error allows."""
     if not np.isfinite(value):
         return "–"
-    if not np.isfinite(error) or error <= 0:
+    if not np.isfinite(error) or error <= 1e-9 * abs(value):
         return f"{value:.{digits}g}"
     places = int(np.clip(1 - np.floor(np.log10(error)), 0, 8))
     return f"{value:.{places}f} ({error:.{places}f})"

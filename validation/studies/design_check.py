@@ -150,6 +150,9 @@ def checked(say, name, made):
     scores["naive"] = runs["score_naive"]
     found = score_quality(runs, procedure.names, scores)
     table = found.ratios()
+    # Where the true error is rounding only, so is the score: their ratio says nothing.
+    spread = population_.units[population_.outcome].std()
+    table.loc[table["true_rmse"] < 1e-9 * spread, ["db_cv", "db_cv_ht", "naive"]] = np.nan
     table["corrected"] = table["db_cv"] * (FOLDS - 1) / FOLDS
     table["corrected_error"] = table["db_cv_error"] * (FOLDS - 1) / FOLDS
     covered = accuracy(runs, procedure.names).to_frame()
