@@ -19,6 +19,7 @@ from pybridge.engines import evd, ismev
 from pybridge.engines._evd_record import EvdFit
 from pybridge.engines._evir_gpd import EvirFit
 from pybridge.engines._ismev_record import IsmevFit
+from pybridge.engines._tail_record import TailFit
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.tails.generalized_pareto import generalized_pareto
 
@@ -30,7 +31,7 @@ _TOLERANCES = {
 }
 
 
-def crosscheck_exceedances(fit: ExceedanceFit) -> FitCrosscheck:
+def crosscheck_exceedances(fit: TailFit) -> FitCrosscheck:
     """The same model by every engine that has it, guarded and raw, beside the exact optimum.
 
     Parameters
@@ -47,8 +48,16 @@ def crosscheck_exceedances(fit: ExceedanceFit) -> FitCrosscheck:
     Raises
     ------
     InputError
-        For links whose optimum is not known.
+        For links whose optimum is not known, and for anything else than such a fit.
     """
+    if not isinstance(fit, (EvdFit, IsmevFit, EvirFit)):
+        raise InputError(
+            "only fits of evd, ismev and evir are compared here",
+            code="not_a_fit",
+            field="fit",
+            expected="EvdFit, IsmevFit or EvirFit",
+            got=type(fit).__name__,
+        )
     excesses = _plain_excesses(fit)
     if excesses is not None or isinstance(fit, EvirFit):
         native = generalized_pareto(

@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pybridge._record import plain
 from pybridge.engines._tail_optimum import Model
-from pybridge.engines._tail_record import TailRecord, bands
+from pybridge.engines._tail_record import TailFit
 from pybridge.engines._tail_request import TailRequest
 from pybridge.errors import InputError
 
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EvdFit(TailRecord):
+class EvdFit(TailFit):
     """A fit of exceedances by evd::fpot.
 
     Attributes
@@ -34,25 +31,17 @@ class EvdFit(TailRecord):
         (p, p), in the order of ``names``; NaN where there is none.
     names : tuple of str
         The p estimated parameters.
-    log_likelihood : float
-    n_exceedances : int
-        Exceedances, or clusters of them with ``cmax``.
-    exact : mapping
-        Guarded: the parameters at the exact optimum, ``log_likelihood`` there,
-        ``log_likelihood_at_engine`` and ``shortfall``, by how much R's answer is below.
-    as_given : mapping
-        Where a guarded fit asked R once more, from the exact optimum: the parameters and the
-        log-likelihood of R's first answer.
     """
 
     param: Mapping[str, float]
     standard_errors: Mapping[str, float]
     covariance: np.ndarray
     names: tuple[str, ...]
-    log_likelihood: float
-    n_exceedances: int
-    exact: Mapping[str, Any]
-    as_given: Mapping[str, Any]
+
+    @property
+    def estimate(self) -> dict[str, float]:
+        """The estimated parameters by name, as evd has them."""
+        return {name: self.param[name] for name in self.names}
 
     @property
     def deviance(self) -> float:
@@ -70,52 +59,18 @@ class EvdFit(TailRecord):
         """The generalised Pareto scale of the excesses, whatever the parameters."""
         return float(self.value["scale"][0]) if "scale" in self.value else math.nan
 
+    def _parameters(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        names = list(self.param)
+        error = [self.standard_errors.get(name, math.nan) for name in names]
+        return names, np.array([self.param[name] for name in names]), np.array(error)
+
     def to_frame(self) -> pd.DataFrame:
-        """One row a parameter: estimate, standard_error, lower, upper, level, fixed, exact, status.
+        """One row a parameter: estimate, standard_error, lower, upper, level, exact, status, fixed.
 
         The intervals are evd's confint: normal, from the standard errors.
         """
-        names = list(self.param)
-        estimate = np.array([self.param[name] for name in names])
-        error = np.array([self.standard_errors.get(name, math.nan) for name in names])
-        lower, upper = bands(estimate, error, self.request.level)
-        return pd.DataFrame(
-            {
-                "parameter": names,
-                "estimate": estimate,
-                "standard_error": error,
-                "lower": lower,
-                "upper": upper,
-                "level": self.request.level,
-                "fixed": [name not in self.names for name in names],
-                "exact": [self.exact.get(name, math.nan) for name in names],
-                "status": self.status,
-            }
-        )
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by every engine that has it, guarded and raw: do they agree, and where
-        do they part from the exact optimum.
-
-        Raises
-        ------
-        InputError
-            Where there is no exact optimum to hold them against.
-        """
-        from pybridge.crosscheck.exceedances import crosscheck_exceedances
-
-        return crosscheck_exceedances(self)
-
-    def summary(self) -> str:
-        """The fit as text."""
-        lines = [
-            self.request.summary(),
-            f"{self.n_exceedances} exceedances over {float(self.inputs['threshold']):g}; "
-            f"status {self.status} (evd: {self.engine_status})",
-            self.to_frame().drop(columns=["level", "status"]).to_string(index=False),
-            f"log-likelihood {self.log_likelihood:.6f}",
-        ]
-        return "\n".join([*lines, *self.conditions])
+        table = super().to_frame()
+        return table.assign(fixed=[name not in self.names for name in self.param])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the inputs as plain Python values, ready for ``json``."""

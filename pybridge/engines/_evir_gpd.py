@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pybridge._options import choose, real_number, whole_number
 from pybridge.engines._sae_request import numbers
 from pybridge.engines._tail_likelihood import plain_excesses
 from pybridge.engines._tail_optimum import pareto_peak
-from pybridge.engines._tail_record import TailRecord, bands, common
+from pybridge.engines._tail_record import TailFit, common
 from pybridge.engines._tail_request import (
     TailRequest,
     ask,
@@ -29,16 +28,13 @@ from pybridge.engines._tail_status import WITH_ERRORS, findings, tail_status, ti
 from pybridge.errors import InputError
 from pybridge.r import Reply
 
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
-
 _SHIM = "evir_gpd"
 _METHODS = ("ml", "pwm")
 _INFORMATION = ("observed", "expected")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EvirFit(TailRecord):
+class EvirFit(TailFit):
     """A fit by evir::gpd.
 
     Attributes
@@ -48,62 +44,17 @@ class EvirFit(TailRecord):
     covariance : numpy.ndarray
         (2, 2), of (shape, scale) in evir's order; NaN where it does not exist.
     threshold : float
-    n_exceedances : int
-    log_likelihood : float
-        NaN by probability-weighted moments.
-    exact : mapping
-        Guarded, by maximum likelihood: shape, scale and log_likelihood at the exact optimum, and
-        ``shortfall``, by how much evir's answer is below.
     """
 
     shape: float
     scale: float
     covariance: np.ndarray
     threshold: float
-    n_exceedances: int
-    log_likelihood: float
-    exact: Mapping[str, Any]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a parameter: estimate, standard_error, lower, upper, level, exact, status."""
-        estimate = np.array([self.shape, self.scale])
+    def _parameters(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         with np.errstate(invalid="ignore"):
             error = np.sqrt(np.diag(self.covariance))
-        lower, upper = bands(estimate, error, self.request.level)
-        return pd.DataFrame(
-            {
-                "parameter": ["shape", "scale"],
-                "estimate": estimate,
-                "standard_error": error,
-                "lower": lower,
-                "upper": upper,
-                "level": self.request.level,
-                "exact": [self.exact.get(name, math.nan) for name in ("shape", "scale")],
-                "status": self.status,
-            }
-        )
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by every engine that has it, guarded and raw: do they agree, and where
-        do they part from the exact optimum.
-
-        Raises
-        ------
-        InputError
-            Where there is no exact optimum to hold them against.
-        """
-        from pybridge.crosscheck.exceedances import crosscheck_exceedances
-
-        return crosscheck_exceedances(self)
-
-    def summary(self) -> str:
-        """The fit as text."""
-        lines = [
-            self.request.summary(),
-            f"{self.n_exceedances} exceedances over {self.threshold:g}; status {self.status}",
-            self.to_frame().drop(columns=["level", "status"]).to_string(index=False),
-        ]
-        return "\n".join([*lines, *self.conditions])
+        return ["shape", "scale"], np.array([self.shape, self.scale]), error
 
 
 def gpd(
@@ -247,4 +198,5 @@ def _record(
         n_exceedances=excesses.size,
         log_likelihood=-float(value["nllh"][0]) if value else math.nan,
         exact=exact,
+        as_given={},
     )

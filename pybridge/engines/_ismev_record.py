@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pybridge.engines._ismev_input import Block
-from pybridge.engines._tail_record import TailRecord, bands
+from pybridge.engines._tail_record import TailFit
 from pybridge.errors import InputError
-
-if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IsmevFit(TailRecord):
+class IsmevFit(TailFit):
     """A fit by ismev::gpd.fit or ismev::pp.fit.
 
     Attributes
@@ -30,22 +24,11 @@ class IsmevFit(TailRecord):
         (p,) coefficients in the user's units; NaN where there is no fit.
     covariance : numpy.ndarray
         (p, p); NaN where it does not exist or stands for nothing.
-    log_likelihood : float
-    n_exceedances : int
-    exact : mapping
-        Guarded: the coefficients at the exact optimum, ``log_likelihood`` there,
-        ``log_likelihood_at_engine`` and ``shortfall``, by how much R's answer is below.
-    as_given : mapping
-        Where a guarded fit asked R once more, from the exact optimum: R's first answer.
     """
 
     blocks: tuple[Block, ...]
     estimate: np.ndarray
     covariance: np.ndarray
-    log_likelihood: float
-    n_exceedances: int
-    exact: Mapping[str, Any]
-    as_given: Mapping[str, Any]
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -69,46 +52,8 @@ class IsmevFit(TailRecord):
         """Exceedances over scores."""
         return self.n_exceedances / len(self.inputs["xdat"])
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a coefficient: estimate, standard_error, lower, upper, level, exact, status."""
-        error = self.standard_errors
-        lower, upper = bands(self.estimate, error, self.request.level)
-        return pd.DataFrame(
-            {
-                "term": list(self.terms),
-                "estimate": np.array(self.estimate),
-                "standard_error": error,
-                "lower": lower,
-                "upper": upper,
-                "level": self.request.level,
-                "exact": [self.exact.get(term, math.nan) for term in self.terms],
-                "status": self.status,
-            }
-        )
-
-    def crosscheck(self) -> FitCrosscheck:
-        """The same model by every engine that has it, guarded and raw: do they agree, and where
-        do they part from the exact optimum.
-
-        Raises
-        ------
-        InputError
-            Where there is no exact optimum to hold them against.
-        """
-        from pybridge.crosscheck.exceedances import crosscheck_exceedances
-
-        return crosscheck_exceedances(self)
-
-    def summary(self) -> str:
-        """The fit as text."""
-        lines = [
-            self.request.summary(),
-            f"{self.n_exceedances} exceedances of {len(self.inputs['xdat'])} scores; "
-            f"status {self.status} (ismev: {self.engine_status})",
-            self.to_frame().drop(columns=["level", "status"]).to_string(index=False),
-            f"log-likelihood {self.log_likelihood:.6f}",
-        ]
-        return "\n".join([*lines, *self.conditions])
+    def _parameters(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        return list(self.terms), self.estimate, self.standard_errors
 
 
 def need_gpd_fit(z: Any, *, stationary: bool = True) -> IsmevFit:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,9 @@ from pybridge._record import Record, plain
 from pybridge.engines._tail_request import TailRequest, hand_on
 from pybridge.provenance import Provenance, provenance
 from pybridge.r import Reply
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +96,78 @@ class TailRecord(Record):
         held = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
         del held["inputs"]
         return {**held, "table": plain(self.to_frame().to_dict("list"))}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TailFit(TailRecord):
+    """A fit with parameters.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        In the user's units; NaN where there is no fit.
+    n_exceedances : int
+        Exceedances, or clusters of them.
+    exact : mapping
+        Guarded: the parameters at the exact optimum, ``log_likelihood`` there,
+        ``log_likelihood_at_engine`` and ``shortfall``, by how much R's answer is below.
+    as_given : mapping
+        Where a guarded fit asked R once more, from the exact optimum: the parameters and the
+        log-likelihood of R's first answer.
+    """
+
+    log_likelihood: float
+    n_exceedances: int
+    exact: Mapping[str, Any]
+    as_given: Mapping[str, Any]
+
+    def _parameters(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Names, estimates (p,) and standard errors (p,)."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a parameter: estimate, standard_error, lower, upper, level, exact, status.
+
+        The intervals are normal, from the standard errors.
+        """
+        names, estimate, error = self._parameters()
+        lower, upper = bands(estimate, error, self.request.level)
+        return pd.DataFrame(
+            {
+                "parameter": names,
+                "estimate": np.array(estimate),
+                "standard_error": np.array(error),
+                "lower": lower,
+                "upper": upper,
+                "level": self.request.level,
+                "exact": [self.exact.get(name, math.nan) for name in names],
+                "status": self.status,
+            }
+        )
+
+    def summary(self) -> str:
+        """The fit as text."""
+        lines = [
+            self.request.summary(),
+            f"{self.n_exceedances} exceedances; status {self.status} "
+            f"({self.request.package}: {self.engine_status})",
+            self.to_frame().drop(columns=["level", "status"]).to_string(index=False),
+            f"log-likelihood {self.log_likelihood:.6f}",
+        ]
+        return "\n".join([*lines, *self.conditions])
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by every engine that has it, guarded and raw: do they agree, and where
+        do they part from the exact optimum.
+
+        Raises
+        ------
+        InputError
+            Where there is no exact optimum to hold them against.
+        """
+        from pybridge.crosscheck.exceedances import crosscheck_exceedances
+
+        return crosscheck_exceedances(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -80,6 +80,13 @@ def test_nothing_differs_when_asked_again(records):
     assert again != evd.fpot(scores("rain"), 25.0)
 
 
+def test_every_record_has_an_object(records, tmp_path):
+    for (mode, name), record in records.items():
+        if mode == "raw":
+            path = record.to_rds(tmp_path / f"{name}.rds")
+            assert path == (tmp_path / f"{name}.rds").resolve() and path.stat().st_size > 0, name
+
+
 OBJECTS = ("fpot", "pp", "level", "profile", "tcplot", "gpd_fit", "covariates", "pp_fit", "evir")
 
 

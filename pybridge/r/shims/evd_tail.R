@@ -78,6 +78,7 @@ evd_tail_profile <- function(inputs) {
 evd_tail_confint <- function(inputs) {
   fit <- evd_tail_fit(inputs)
   ends <- stats::confint(fit, level = inputs$level)
+  evd_tail_kept(ends, inputs)
   list(names = rownames(ends), lower = unname(ends[, 1L]), upper = unname(ends[, 2L]),
     estimate = unname(fit$estimate), std.err = unname(fit$std.err))
 }
@@ -157,5 +158,7 @@ evd_tail_exi <- function(inputs) {
 # evd::dgpd, pgpd, qgpd by name.
 evd_tail_distribution <- function(inputs) {
   f <- getExportedValue("evd", inputs$which)
-  list(value = do.call(f, c(list(inputs$x), inputs$arguments)))
+  value <- do.call(f, c(list(inputs$x), inputs$arguments))
+  evd_tail_kept(value, inputs)
+  list(value = value)
 }

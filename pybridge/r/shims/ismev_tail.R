@@ -167,6 +167,7 @@ ismev_tail_parts <- function(seen) {
 # ismev::mrl.plot: the mean excess and its band.
 ismev_tail_mrl_plot <- function(inputs) {
   seen <- ismev_tail_drawn("mrl.plot", c(list(inputs$data / inputs$unit), inputs$arguments))
+  if (!is.null(inputs$file)) saveRDS(seen, inputs$file, version = 2L)
   list(u = seen[[1L]][[2L]], mean = seen[[1L]][[3L]],
     lower_u = seen[[2L]][[2L]], lower = seen[[2L]][[3L]],
     upper_u = seen[[3L]][[2L]], upper = seen[[3L]][[3L]])
