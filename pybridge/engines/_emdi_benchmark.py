@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pybridge.engines._emdi_record import EmdiFit
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import call
+from pybridge.tables.labels import weights_by_label
 
 TYPES = ("raking", "ratio", "MSE_adj")
 _ROUNDING = 1e-9
@@ -148,31 +148,12 @@ def benchmark(
 
 
 def _shares(share: Any, fit: EmdiFit) -> np.ndarray:
-    labels = [str(label) for label in fit.domains]
-    if isinstance(share, pd.Series) and not isinstance(share.index, pd.RangeIndex):
-        share = share.to_dict()
-    if isinstance(share, Mapping):
-        by_label = {str(label): value for label, value in share.items()}
-        missing = [label for label in labels if label not in by_label]
-        extra = [label for label in by_label if label not in set(labels)]
-        if missing or extra:
-            raise _bad_share(f"missing: {missing[:3]}, not in the fit: {extra[:3]}")
-        share = [by_label[label] for label in labels]
-    weights = np.asarray(share, dtype=np.float64)
-    if weights.shape != (len(labels),):
-        raise _bad_share(f"shape {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-        raise _bad_share("values that are missing or negative, or nothing but zeros")
-    return weights
-
-
-def _bad_share(got: str) -> InputError:
-    return InputError(
-        "share must give each domain's share of the population",
-        code="bad_share",
+    return weights_by_label(
+        share,
+        list(fit.domains),
         field="share",
-        expected="a non-negative number for every domain of the fit, by label or in its order",
-        got=got,
+        code="bad_share",
+        what="share must give each domain's share of the population",
     )
 
 

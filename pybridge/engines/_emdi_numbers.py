@@ -44,7 +44,7 @@ def check_numbers(
             got=f"domains {listed(domains[bad])}",
         )
     collinear_columns(x[sampled], names=names, field="fixed")
-    _check_range(estimate[sampled], labels, str(arguments["transformation"]))
+    check_range(estimate[sampled], labels, str(arguments["transformation"]))
     if np.ptp(estimate[sampled]) == 0:
         raise InputError(
             "all direct estimates are the same: there is nothing to explain",
@@ -54,10 +54,11 @@ def check_numbers(
             got=f"{float(estimate[sampled][0]):g} in {len(labels)} domains",
         )
     if arguments["transformation"] == "arcsin":
-        _check_sizes(n_effective, sampled, domains)
+        check_sizes(n_effective, sampled, domains)
 
 
-def _check_range(estimate: np.ndarray, labels: np.ndarray, transformation: str) -> None:
+def check_range(estimate: np.ndarray, labels: np.ndarray, transformation: str) -> None:
+    """Estimates (m,) that a transformation takes, or InputError with the others."""
     outside = {
         "log": estimate <= 0,
         "arcsin": (estimate < 0) | (estimate > 1),
@@ -73,7 +74,8 @@ def _check_range(estimate: np.ndarray, labels: np.ndarray, transformation: str) 
         )
 
 
-def _check_sizes(n_effective: np.ndarray | None, sampled: np.ndarray, domains: np.ndarray) -> None:
+def check_sizes(n_effective: np.ndarray | None, sampled: np.ndarray, domains: np.ndarray) -> None:
+    """Positive effective sample sizes (m,) beside every direct estimate, or InputError."""
     if n_effective is None:
         raise InputError(
             "transformation 'arcsin' takes its variance, 1/(4 n), from effective sample sizes",

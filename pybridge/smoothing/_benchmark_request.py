@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._options import choose, real_number
 from pybridge.errors import InputError
 from pybridge.smoothing._area_fit import standard_errors
 from pybridge.tables.area import AreaTable
+from pybridge.tables.labels import weights_by_label
 
 DIRECT = "direct"
 
@@ -46,34 +45,13 @@ def total_of(
 
 
 def weights_of(weights: Any, domains: np.ndarray) -> np.ndarray:
-    labels = [str(label) for label in domains]
-    if isinstance(weights, pd.Series) and not isinstance(weights.index, pd.RangeIndex):
-        weights = weights.to_dict()
-    if isinstance(weights, Mapping):
-        by_label = {str(label): value for label, value in weights.items()}
-        missing = [label for label in labels if label not in by_label]
-        extra = [label for label in by_label if label not in set(labels)]
-        if missing or extra:
-            raise _bad_weights(f"missing: {missing[:3]}, not in the fit: {extra[:3]}")
-        weights = [by_label[label] for label in labels]
-    try:
-        found = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise _bad_weights(type(weights).__name__) from None
-    if found.shape != (len(labels),):
-        raise _bad_weights(f"shape {found.shape}")
-    if not np.isfinite(found).all() or (found < 0).any() or found.sum() <= 0:
-        raise _bad_weights("values that are missing or negative, or nothing but zeros")
-    return found
-
-
-def _bad_weights(got: str) -> InputError:
-    return InputError(
-        "weights must say how much each domain counts in the total: sizes, or shares",
-        code="bad_weights",
+    """How much each domain counts (m,), in the order of the fit, or InputError."""
+    return weights_by_label(
+        weights,
+        list(domains),
         field="weights",
-        expected="a non-negative number for every domain of the fit, by label or in its order",
-        got=got,
+        code="bad_weights",
+        what="weights must say how much each domain counts in the total: sizes, or shares",
     )
 
 

@@ -8,7 +8,7 @@ covariance of the coefficients) is computed at its parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from pybridge.engines._sae_record import SaeFit
 from pybridge.engines._sae_space_time import eblupSTFH, pbmseSTFH
 from pybridge.errors import InputError
 from pybridge.smoothing._area_fit import AreaFit
+from pybridge.smoothing._sae_spatial import area_fit_of
 from pybridge.smoothing._spec import FayHerriotSpec, refuse_options
 from pybridge.tables.area import AreaTable
 
@@ -143,44 +144,15 @@ class SpaceTimeFit(Record):
 
 
 def _area_fit(found: SaeFit, table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
-    m, p = table.covariates.shape
-    beta = np.array(found.coefficients["estimate"])
-    nothing = np.full(m, np.nan)
-    synthetic = table.covariates @ beta if len(beta) else nothing
     at = _at(found, table, spec)
-    exact = dict(found.exact)
-    if found.as_given:
-        exact["as_given"] = dict(found.as_given)
-    return AreaFit(
-        engine="sae",
-        method=spec.method,
-        level=spec.level,
-        model_variance=found.model_variance,
-        coefficients=beta if len(beta) else np.full(p, np.nan),
-        coefficient_covariance=at.get("covariance", np.full((p, p), np.nan)),
-        estimate=found.estimate,
-        mse=found.mse,
-        shrinkage=at.get("shrinkage", nothing),
-        synthetic=synthetic,
-        derivative=at.get("derivative", nothing),
-        log_likelihood=found.log_likelihood,
-        restricted_log_likelihood=at.get("restricted", np.nan),
-        iterations=found.iterations,
-        status=found.status,
-        engine_status=found.engine_status,
-        criteria=found.criteria,
-        exact=exact,
-        conditions=found.conditions,
-        versions={"R": str(found.provenance.r), **found.provenance.packages},
-        correlation=found.spatial_correlation,
-        components=found.parameters,
-        engine_fit=SpaceTimeFit(
-            found,
-            table.estimate - synthetic,
-            found.estimate - synthetic,
-            at.get("total", nothing),
-        ),
+    plain = area_fit_of(found, table, spec, at)
+    scale = SpaceTimeFit(
+        found,
+        table.estimate - plain.synthetic,
+        found.estimate - plain.synthetic,
+        at.get("total", np.full(len(table.estimate), np.nan)),
     )
+    return replace(plain, components=found.parameters, engine_fit=scale)
 
 
 def _at(found: SaeFit, table: AreaTable, spec: FayHerriotSpec) -> dict[str, Any]:

@@ -119,34 +119,41 @@ def _as_frame(table: AreaTable) -> tuple[pd.DataFrame, str]:
 
 
 def _area_fit(found: SaeFit, table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
+    usable = len(found.coefficients) and abs(found.spatial_correlation) < 1.0
+    return area_fit_of(found, table, spec, _at(found, table, spec) if usable else {})
+
+
+def area_fit_of(
+    found: SaeFit, table: AreaTable, spec: FayHerriotSpec, at: Mapping[str, Any]
+) -> AreaFit:
+    """sae's record in the form of every other fit.
+
+    Parameters
+    ----------
+    at : mapping
+        What was computed at sae's parameters: ``covariance``, ``shrinkage``, ``derivative`` and
+        ``restricted``; what is not there is NaN.
+    """
     m, p = table.covariates.shape
     nothing = np.full(m, np.nan)
     beta = np.array(found.coefficients["estimate"])
     exact = dict(found.exact)
     if found.as_given:
         exact["as_given"] = dict(found.as_given)
-    words: dict[str, Any] = {
-        "covariance": np.full((p, p), np.nan),
-        "shrinkage": nothing,
-        "derivative": nothing,
-        "restricted": np.nan,
-    }
-    if len(beta) and abs(found.spatial_correlation) < 1.0:
-        words = _at(found, table, spec)
     return AreaFit(
         engine="sae",
         method=spec.method,
         level=spec.level,
         model_variance=found.model_variance,
         coefficients=beta if len(beta) else np.full(p, np.nan),
-        coefficient_covariance=words["covariance"],
+        coefficient_covariance=at.get("covariance", np.full((p, p), np.nan)),
         estimate=found.estimate,
         mse=found.mse,
-        shrinkage=words["shrinkage"],
+        shrinkage=at.get("shrinkage", nothing),
         synthetic=table.covariates @ beta if len(beta) else nothing,
-        derivative=words["derivative"],
+        derivative=at.get("derivative", nothing),
         log_likelihood=found.log_likelihood,
-        restricted_log_likelihood=words["restricted"],
+        restricted_log_likelihood=at.get("restricted", np.nan),
         iterations=found.iterations,
         status=found.status,
         engine_status=found.engine_status,

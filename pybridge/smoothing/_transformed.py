@@ -7,8 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pybridge._checks import listed
-from pybridge.errors import InputError
+from pybridge.engines._emdi_numbers import check_range, check_sizes
 from pybridge.smoothing._area_bootstrap import Block, Setting, bootstrap_errors, leverages
 from pybridge.smoothing._area_fit import AreaFit, standard_errors
 from pybridge.smoothing._area_model import fit_area_model, prepare
@@ -207,34 +206,6 @@ def check_transformed(
 ) -> None:
     """Estimates (m,) that can be transformed, and effective sizes beside them, or InputError."""
     sampled = ~np.isnan(estimate)
-    low, high = {"log": (0.0, np.inf), "arcsin": (0.0, 1.0)}[transformation]
-    outside = sampled & ((estimate < low) | (estimate > high))
-    if transformation == "log":
-        outside = sampled & (estimate <= 0)
-    if outside.any():
-        raise InputError(
-            f"{int(outside.sum())} direct estimates have no {transformation}",
-            code="outside_range",
-            field="transformation",
-            expected="estimates above 0" if transformation == "log" else "estimates in [0, 1]",
-            got=f"domains {listed(domains[outside])}",
-        )
-    if transformation != "arcsin":
-        return
-    if n_effective is None:
-        raise InputError(
-            "transformation 'arcsin' takes its variance, 1/(4 n), from effective sample sizes",
-            code="missing_argument",
-            field="eff_smpsize",
-            expected="a column of effective sample sizes",
-            got=None,
-        )
-    bad = sampled & ~(n_effective > 0)
-    if bad.any():
-        raise InputError(
-            "effective sample sizes must be positive beside every direct estimate",
-            code="bad_size",
-            field="eff_smpsize",
-            expected="numbers greater than 0",
-            got=f"domains {listed(domains[bad])}",
-        )
+    check_range(estimate[sampled], domains[sampled], transformation)
+    if transformation == "arcsin":
+        check_sizes(n_effective, sampled, domains)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,3 +220,44 @@ def parents(
         found[level] = encoded.labels[per_domain]
         finer_codes, finer_count, finer_name = encoded.codes, len(encoded.labels), level
     return {level: found[level] for level in levels}
+
+
+def weights_by_label(
+    weights: Any, labels: Sequence[Any], *, field: str, code: str, what: str
+) -> np.ndarray:
+    """Non-negative weights (m,), not all 0, in the order of the labels.
+
+    Parameters
+    ----------
+    weights : Series, mapping or array
+        By label (compared as text), or in the order of the labels; a Series without labels of its
+        own counts as the latter.
+    labels : sequence
+        m labels.
+    field, code, what : str
+        Of the error: the argument, its code, what the weights must be.
+    """
+
+    def refusal(got: str) -> InputError:
+        expected = "a non-negative number for every domain of the fit, by label or in its order"
+        return InputError(what, code=code, field=field, expected=expected, got=got)
+
+    names = [str(label) for label in labels]
+    if isinstance(weights, pd.Series) and not isinstance(weights.index, pd.RangeIndex):
+        weights = weights.to_dict()
+    if isinstance(weights, Mapping):
+        by_label = {str(label): value for label, value in weights.items()}
+        missing = [name for name in names if name not in by_label]
+        extra = [name for name in by_label if name not in set(names)]
+        if missing or extra:
+            raise refusal(f"missing: {missing[:3]}, not in the fit: {extra[:3]}")
+        weights = [by_label[name] for name in names]
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refusal(type(weights).__name__) from None
+    if found.shape != (len(names),):
+        raise refusal(f"shape {found.shape}")
+    if not np.isfinite(found).all() or (found < 0).any() or found.sum() <= 0:
+        raise refusal("values that are missing or negative, or nothing but zeros")
+    return found

@@ -115,7 +115,7 @@ def log_error(A, d, h, way):
 
 
 def log_mse(linear, A, d, h, variance, bias, way):
-    """One domain's MSE: its error at known A, what estimating A adds, less the bias of the first."""
+    """One MSE: the error at known A, what estimating A adds, less the bias of the error."""
     gamma = 0.0 if np.isinf(d) else A / (A + d)
     V = A - correction(A, d, h)
     step = 1e-4 * A
