@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pybridge import datasets
     from pybridge.demonstration import compare_with_truth, draw_labels, region_of_county
     from pybridge.evaluation import evaluate
-    from pybridge.report.files import make_folder
+    from pybridge.report.files import make_folder, save_figure
 
     make_folder(arguments.out)  # before the work
     say("loading California's schools from R's package survey (apipop)")
@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     truth = units.groupby("county")["api00"].mean().reindex(found.population.domains)
     print()
     print(compare_with_truth(found, truth.to_numpy(dtype=np.float64)).summary())
+    if "figure" in written:
+        place = written["figure"].with_name("truth.png")
+        written["truth"] = save_figure(found.plot_truth(truth).figure, place)
     print()
     print("Written: " + ", ".join(str(path) for path in written.values()))
     return 0

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -72,6 +72,16 @@ def _write_pictures(evaluation: Evaluation, target: Path) -> dict[str, Path]:
     except EngineUnavailable:  # matplotlib is there, but does not load
         return {}
     return written
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a figure as a picture; InputError where the file cannot be written."""
+    from pybridge.report.figures import known_glyphs_only
+
+    target = Path(path)
+    with _writing(target), known_glyphs_only():
+        figure.savefig(target, dpi=130)
+    return target
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:

@@ -309,6 +309,15 @@ def test_a_function_that_fails_stays_with_its_reason(kind: str) -> None:
     assert np.isnan(frame["rank"][3]) and "mine failed" in found.summary()
 
 
+@pytest.mark.parametrize("words", [dict(score="sure"), dict(covariance="linearised")])
+def test_a_function_has_no_derivative(words: dict[str, Any]) -> None:
+    mine = pb.candidate("mine", function=lambda s, p: s.groupby("d")["y"].mean())
+    found = pb.select(*setting(), [*DIRECT, mine], outcome="y", **words)
+    assert "its derivative is not known" in found.failed["mine"]
+    assert np.isfinite(found.scores[found.score][:3]).all()
+    assert not pb.select(*setting(), [*DIRECT, mine], outcome="y").failed
+
+
 def test_when_nothing_is_left() -> None:
     mine = [pb.candidate("mine", function=raising)]
     with pytest.raises(InputError) as caught:
