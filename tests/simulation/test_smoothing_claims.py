@@ -11,7 +11,8 @@ import pytest
 
 from pybridge.crosscheck.agreement import PART
 from tests.simulation.test_studies import STUDIES
-from validation.studies._smoothing import Claim, builders, settings, simulate
+from validation.studies._smoothing import builders, settings
+from validation.studies._smoothing_claims import Claim, claims, measured, simulate
 from validation.suites import smoothing
 
 REPETITIONS = 25
@@ -56,8 +57,6 @@ def test_a_claim_that_fails_is_a_comparison_that_failed():
 def test_intervals_that_are_too_narrow_are_found():
     """The same claims of the same samples with intervals of four fifths of the width."""
     from dataclasses import replace
-
-    from validation.studies._smoothing import claims, measured
 
     (one,) = settings(["wrong link"])
     runs = simulate(one, repetitions=REPETITIONS)[2]

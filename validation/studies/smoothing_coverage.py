@@ -29,7 +29,8 @@ from _shared import (
     write_page,
     write_table,
 )
-from _smoothing import LEVEL, LOW, STEPS, claims, measured, settings
+from _smoothing import LEVEL, settings
+from _smoothing_claims import LOW, claims, measured
 from real_populations import benchmark, schools
 
 import pybridge as pb
@@ -37,6 +38,7 @@ from pybridge.simulate import EstimateCandidates, accuracy, sampling_plan
 from pybridge.simulate.measures import mean_of_known, ratio_with_error
 
 REAL_REPETITIONS = 100
+STEPS = ("HT", "FH, intercept only", "FH", "PP-S", "PP-TS")
 
 
 def simulated(say):

@@ -7,7 +7,8 @@ errors. The study `validation/studies/smoothing_coverage.py` takes more samples 
 from __future__ import annotations
 
 from pybridge.crosscheck.agreement import AGREE, PART, AgreementRow, AgreementTable
-from validation.studies._smoothing import Claim, builders, settings, simulate
+from validation.studies._smoothing import builders, settings
+from validation.studies._smoothing_claims import Claim, simulate
 from validation.suites.plain_r import PlainR
 
 _PREFIX = "smoothing, "
