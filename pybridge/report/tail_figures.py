@@ -17,12 +17,14 @@ from pybridge.tails._status import USABLE
 if TYPE_CHECKING:
     from pybridge.tails.mean_residual_life import MeanResidualLife
     from pybridge.tails.records import ParetoFit
+    from pybridge.tails.return_levels import ReturnLevels
     from pybridge.tails.scan import TailScan
 
 INK = "#333333"
 COLOURS = ("#1f5fa8", "#c8732b", "#3b8a4e", "#8a3b7d", "#6b6b6b", "#b0a020")
 BAND = "#cfdced"
 LONGEST = 40  # letters of a name
+MOST_POINTS = 4000
 MARKERS = "osD^v"  # where there are more models than colours
 
 
@@ -43,9 +45,19 @@ def shortened(name: str, longest: int = LONGEST) -> str:
     return f"{name[:half]}…{name[-(longest - 1 - half):]}"
 
 
-def _order_bands(n: int, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Plotting positions and pointwise bands of uniform order statistics, (n,) each."""
-    i = np.arange(1.0, n + 1.0)
+def _shown(n: int) -> np.ndarray:
+    """Places of the order statistics to draw: all, or of many the largest and every so many-th."""
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    spread = np.linspace(0, n - 1, MOST_POINTS // 2).astype(np.int64)
+    return np.union1d(spread, np.arange(n - MOST_POINTS // 2, n))
+
+
+def _order_bands(
+    places: np.ndarray, n: int, level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Plotting positions and pointwise bands of some of n uniform order statistics."""
+    i = places + 1.0
     low = betaincinv(i, n - i + 1.0, 0.5 - 0.5 * level)
     high = betaincinv(i, n - i + 1.0, 0.5 + 0.5 * level)
     return i / (n + 1.0), low, high
@@ -54,8 +66,9 @@ def _order_bands(n: int, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
     """QQ plot: excesses against the fit's quantiles, with the pointwise band of a true fit."""
     ax = _axes(ax)
-    x = np.sort(fit.excesses)
-    p, low, high = _order_bands(x.size, fit.level)
+    places = _shown(fit.n_exceedances)
+    x = np.sort(fit.excesses)[places]
+    p, low, high = _order_bands(places, fit.n_exceedances, fit.level)
     expected, lower, upper = (
         from_exponential(exponentials=-np.log1p(-q), shape=fit.shape, scale=fit.scale)
         for q in (p, low, high)
@@ -63,6 +76,9 @@ def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
     ax.fill_between(expected, lower, upper, color=BAND, linewidth=0, label=f"{fit.level:.0%} band")
     ax.plot([0, expected[-1]], [0, expected[-1]], color=INK, linewidth=1)
     ax.plot(expected, x, "o", color=COLOURS[0], markersize=3, label="excesses")
+    # The band of a heavy tail would leave no room for anything else.
+    top = max(x[-1], expected[-1])
+    ax.set_ylim(-0.05 * top, 1.05 * max(top, min(upper[-1], 3.0 * top)))
     ax.set_xlabel("quantile of the fit")
     ax.set_ylabel("excess over the threshold")
     ax.set_title(f"QQ, shape {fit.shape:.3f}, {fit.n_exceedances} exceedances", fontsize=10)
@@ -74,8 +90,9 @@ def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
 def probability_figure(fit: ParetoFit, ax: Any = None) -> Any:
     """PP plot: the fit's probabilities at the excesses, with the pointwise band of a true fit."""
     ax = _axes(ax)
-    x = np.sort(fit.excesses)
-    p, low, high = _order_bands(x.size, fit.level)
+    places = _shown(fit.n_exceedances)
+    x = np.sort(fit.excesses)[places]
+    p, low, high = _order_bands(places, fit.n_exceedances, fit.level)
     fitted = -np.expm1(-to_exponential(excesses=x, shape=fit.shape, scale=fit.scale))
     ax.fill_between(p, low, high, color=BAND, linewidth=0, label=f"{fit.level:.0%} band")
     ax.plot([0, 1], [0, 1], color=INK, linewidth=1)
@@ -119,16 +136,17 @@ def return_level_figure(
         label=f"{fit.level:.0%} interval",
     )
     ax.plot(periods, levels.estimate, color=COLOURS[0], linewidth=1.5, label="fit")
-    n = fit.n_exceedances
-    observed = (fit.n_scores + 1.0) / np.arange(n, 0, -1.0) / per
+    places = _shown(fit.n_exceedances)
+    observed = (fit.n_scores + 1.0) / (fit.n_exceedances - places) / per
     ax.plot(
         observed,
-        fit.threshold + np.sort(fit.excesses),
+        fit.threshold + np.sort(fit.excesses)[places],
         "o",
         color=INK,
         markersize=3,
         label="scores",
     )
+    _limit_levels(ax, fit, levels)
     ax.set_xscale("log")
     ax.set_xlabel("return period" + (", in scores" if per == 1.0 else ""))
     ax.set_ylabel("level")
@@ -136,6 +154,18 @@ def return_level_figure(
     ax.legend(frameon=False, fontsize=8, loc="upper left")
     _bare(ax)
     return ax
+
+
+def _limit_levels(ax: Any, fit: ParetoFit, levels: ReturnLevels) -> None:
+    """Room for the scores and the fit; the intervals of a heavy tail may leave it."""
+    reach = max(levels.estimate.max() - fit.threshold, fit.excesses.max())
+    ends = np.concatenate([levels.lower, levels.upper])
+    ends = ends[np.isfinite(ends)]
+    if not np.isfinite(reach) or not reach > 0 or not ends.size:
+        return
+    bottom = max(min(ends.min(), fit.threshold), fit.threshold - reach)
+    top = max(min(ends.max(), fit.threshold + 3.0 * reach), fit.threshold + reach)
+    ax.set_ylim(bottom - 0.05 * reach, top + 0.05 * reach)
 
 
 def mean_residual_life_figure(life: MeanResidualLife, ax: Any = None) -> Any:

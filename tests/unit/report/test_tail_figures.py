@@ -75,6 +75,29 @@ def test_quantile_and_probability_plots(given: bool) -> None:
     )
 
 
+def test_of_many_excesses_the_largest_and_some_others_are_drawn() -> None:
+    x = np.random.default_rng(1).exponential(size=50_000)
+    many = generalized_pareto(x, threshold=0.5, engine="native")
+    for draw in (figures.quantile_figure, figures.return_level_figure):
+        drawn = points(draw(many, axes()))
+        assert 3000 < len(drawn) <= figures.MOST_POINTS
+        above = 0.5 if draw is figures.return_level_figure else 0.0
+        np.testing.assert_allclose(drawn[-1000:, 1], np.sort(x)[-1000:] - 0.5 + above)
+
+
+@pytest.mark.parametrize("shape", [2.0, -0.7])
+def test_a_band_that_is_wide_or_missing_leaves_room_for_the_scores(shape: float) -> None:
+    e = np.random.default_rng(2).exponential(size=40)
+    extreme = generalized_pareto(np.expm1(shape * e) / shape, threshold=0.0, engine="native")
+    for draw in (figures.quantile_figure, figures.return_level_figure):
+        ax = draw(extreme, axes())
+        low, high = ax.get_ylim()
+        drawn = points(ax)[:, 1]
+        assert low <= drawn.min() and drawn.max() <= high
+    ax = figures.quantile_figure(extreme, axes())
+    assert ax.get_ylim()[1] <= 3.2 * max(points(ax).ravel())
+
+
 def test_return_levels_pass_through_the_scores() -> None:
     ax = figures.return_level_figure(fit(), axes())
     drawn = points(ax)
