@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,28 @@ def test_a_study_runs_and_writes_what_it_should(name: str, tmp_path: Path) -> No
     assert len(pictures) == FIGURES[name]
     for picture in pictures:
         assert picture.name in page and picture.stat().st_size > 8000
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    text = (STUDIES / "README.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", text, flags=re.S)[0]
+    code = code.replace("repetitions=100, workers=2", "repetitions=2")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "coverage" in done.stdout and "mean score over true MSE" in done.stdout
+    assert (tmp_path / "runs" / "study.json").exists()
+
+
+def test_the_page_shows_the_figures_that_are_kept() -> None:
+    text = (STUDIES / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\]\((results[^)]*)\)", text):
+        assert (STUDIES / name).exists(), name
+    for page in (STUDIES / "results").glob("*.md"):
+        for name in re.findall(r"\]\(([^)]*)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / name).exists(), f"{page.name}: {name}"
