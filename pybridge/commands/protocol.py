@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybridge.commands.shared import names, say
-from pybridge.commands.tail import add_score_arguments, read_scores
+from pybridge.commands.tail import add_score_arguments, file_name, read_scores
 
 if TYPE_CHECKING:
     from pybridge.protocol.verdict import Verdict
@@ -141,7 +141,7 @@ def _draw(verdict: Verdict, folder: Path) -> None:
     from pybridge.report.tail_family import family_figure
 
     try:
-        figures = {f"verdict_{_safe(one)}": verdict.plot(one)[0].figure for one in verdict.scans}
+        figures = {f"verdict_{file_name(one)}": verdict.plot(one)[0].figure for one in verdict.scans}
         if len(verdict.scans) > 1:
             figures["family"] = family_figure(verdict).figure
         with known_glyphs_only():
@@ -150,8 +150,3 @@ def _draw(verdict: Verdict, folder: Path) -> None:
         verdict.to_html(folder / "verdict.html")
     except EngineUnavailable as error:
         say(str(error))
-
-
-def _safe(name: str) -> str:
-    """A name as part of a file's."""
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)

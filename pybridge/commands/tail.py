@@ -218,7 +218,7 @@ def _write_more(folder: Path, found: dict[str, dict[str, Any]]) -> None:
 
         figures = {}
         for name, one in found.items():
-            safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+            safe = file_name(name)
             life = mean_residual_life(one["values"]).plot()
             life.set_title(plain(f"Mean residual life, {name}"), fontsize=10)
             figures[f"life_{safe}"] = life.figure
@@ -231,3 +231,8 @@ def _write_more(folder: Path, found: dict[str, dict[str, Any]]) -> None:
                 figure.savefig(folder / f"{name}.png", dpi=110)
     except EngineUnavailable as error:
         say(str(error))
+
+
+def file_name(name: str) -> str:
+    """A name as part of a file's."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
