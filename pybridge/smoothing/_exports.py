@@ -30,7 +30,7 @@ class FitExports:
         Raises
         ------
         InputError
-            For a fit of transformed estimates, which one engine only can do.
+            For a fit of transformed estimates, or over time.
         """
         if self.spec.correlation == SPACE_TIME:
             raise InputError(
@@ -43,7 +43,8 @@ class FitExports:
             )
         if self.spec.options.get("transformation", "no") != "no":
             raise InputError(
-                "no other engine transforms estimates, so that there is nothing to compare with",
+                "emdi and the native engine bring transformed estimates back each in its own way: "
+                "there is nothing to compare with",
                 code="not_available",
                 field="transformation",
                 expected="transformation='no'",
