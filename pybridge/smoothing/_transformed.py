@@ -90,20 +90,23 @@ def fit_transformed(
         estimate=z, variance=d, covariates=covariates, method=method, level=level
     )
     spread = np.einsum("ij,jk,ik->i", covariates, inner.coefficient_covariance, covariates)
-    found = _predicted(inner, spread, asked)
-    if asked.n_replicates:
-        setting = Setting.of(
-            prepare(estimate=z, variance=d, covariates=covariates),
-            covariates=covariates,
-            model_variance=inner.model_variance,
-            method=method,
-        )
-        mse = _bootstrap(setting, inner, asked)
-    else:
-        mse = _closed_form(inner, found, d, spread, asked)
-    known = d == 0
-    found[known] = estimate[known]
-    return _assembled(inner, found, mse, z, d, asked)
+    # Logarithms that vary by hundreds have means beyond the largest double: NaN then.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _predicted(inner, spread, asked)
+        if asked.n_replicates:
+            setting = Setting.of(
+                prepare(estimate=z, variance=d, covariates=covariates),
+                covariates=covariates,
+                model_variance=inner.model_variance,
+                method=method,
+            )
+            mse = _bootstrap(setting, inner, asked)
+        else:
+            mse = _closed_form(inner, found, d, spread, asked)
+        found, mse = (np.where(np.isfinite(part), part, np.nan) for part in (found, mse))
+        known = d == 0
+        found[known] = estimate[known]
+        return _assembled(inner, found, mse, z, d, asked)
 
 
 def _predicted(inner: AreaFit, spread: np.ndarray, asked: Transformed) -> np.ndarray:

@@ -143,6 +143,22 @@ def test_logarithms_in_the_record():
             gone()
 
 
+@pytest.mark.parametrize("n_replicates", [0, 10])
+def test_logarithms_beyond_the_largest_number_are_missing(n_replicates):
+    from pybridge.smoothing._transformed import Transformed, fit_transformed
+
+    z = np.exp(np.linspace(-130, 130, 20))
+    fit = fit_transformed(
+        estimate=z,
+        variance=(0.1 * z) ** 2,
+        covariates=np.column_stack([np.ones(20), np.tile([0.0, 1.0], 10)]),
+        asked=Transformed("log", "bc", n_replicates=n_replicates),
+    )
+    assert fit.model_variance > 1000 and (n_replicates or np.isnan(fit.mse).any())
+    for numbers in (fit.estimate, fit.mse, fit.lower, fit.upper):
+        assert not np.isinf(numbers).any()
+
+
 def test_arcsines_by_column_or_array():
     frame = shares()
     words = {"transformation": "arcsin", "method": "ML"}
