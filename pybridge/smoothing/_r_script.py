@@ -97,6 +97,8 @@ def _head(spec: FayHerriotSpec, area: AreaTable) -> str:
     ]
     if spec.engine == "native":
         lines.append("The fit was native; sae comes to the same optimum with a tight PRECISION.")
+        if "B" in spec.options:
+            lines.append("Its mean squared errors were bootstrapped; those here are analytic.")
     return "".join(f"# {_ascii(line)}\n" for line in lines)
 
 

@@ -84,6 +84,7 @@ def test_the_bootstrap_is_seeded_and_said(kind):
     assert not np.array_equal(one.fit.mse, other.fit.mse)
     np.testing.assert_array_equal(one.fit.estimate, other.fit.estimate)
     assert "50 replicates" in one.summary() and one.provenance.seed == 4
+    assert "bootstrapped" in one.r_script() and "bootstrapped" not in native().r_script()
     drawn = native(mse_type=kind, B=50)
     assert drawn.spec.seed is not None
     assert drawn.fit == native(mse_type=kind, B=50, seed=drawn.spec.seed).fit
@@ -277,6 +278,14 @@ def test_a_census_stays_one():
     fit = native(frame, finite_population=True)
     assert fit.fit.estimate[6] == frame["z"][6] and fit.fit.mse[6] == 0
     assert fit.domain_status[6] == "census"
+
+
+def test_the_script_of_finite_domains_has_their_last_step():
+    text = native(sized(), finite_population=True).r_script()
+    assert "spread <- c(" in text and text.count("print(result, digits = 10)") == 1
+    robust = native(sized(), finite_population=True, method="reblup")
+    with pytest.raises(InputError):
+        robust.r_script()
 
 
 def test_finite_domains_refused():
