@@ -249,7 +249,13 @@ def _record(fit: EvdFit, asked: TailRequest, inputs: Mapping[str, Any], reply: R
     missing = [name for name, one, two in zip(names, lower, upper) if np.isnan(one + two)]
     if missing:
         notes.append(f"evd's profile does not reach an end of the interval of {', '.join(missing)}")
-    off = [name for name, ends in exact.items() if _apart(ends, lower, upper, names.index(name))]
+    # Where the user's own range ends, evd gives that.
+    ranged = [word for word in ("xmin", "xmax") if word in asked.arguments]
+    off = [
+        name
+        for name, ends in exact.items()
+        if not ranged and _apart(ends, lower, upper, names.index(name))
+    ]
     if off:
         notes.append(f"evd's interpolated ends are not those of the profile: {', '.join(off)}")
     return EvdProfile(

@@ -18,6 +18,7 @@ from pybridge.engines._tail_request import TailRequest, ask, exceeding
 _SHIM = "ismev_tail_pp_fit"
 _LINEAR = "no exact optimum is computed for a point process with covariates or links"
 _FROM_THERE = "ismev's own start may lead it elsewhere; the search began at the exact optimum"
+_FROM_PLAIN = "ismev's own start may lead it elsewhere; it began at the optimum without covariates"
 
 
 def pp_fit(
@@ -120,7 +121,7 @@ def _guarded(
             first[0] = math.log(max(value, 1e-2)) if item.link == "exp" else value
             inits[f"{item.name}init"] = first
         inputs = {**inputs, "arguments": {**inputs["arguments"], **inits}}
-        notes.append(_FROM_THERE)
+        notes.append(_FROM_THERE if plain else _FROM_PLAIN)
     reply = ask(_SHIM, inputs, asked, may_fail=True)
     if not plain:
         return fit_record(_SHIM, asked, inputs, blocks, reply, notes=[*notes, _LINEAR])

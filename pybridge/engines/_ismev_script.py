@@ -47,17 +47,22 @@ def _call(function: str, words: Mapping[str, str]) -> str:
     return f"{function}(x / unit, threshold / unit{inner}, show = FALSE)"
 
 
-def _fit(inputs: Mapping[str, Any]) -> str:
+def _fit(inputs: Mapping[str, Any], function: str = "gpd.fit") -> str:
     words = _arguments(inputs)
-    text = _data(inputs) + f"fit <- {_call('ismev::gpd.fit', words)}\n"
+    text = _data(inputs) + f"fit <- {_call(f'ismev::{function}', words)}\n"
     if inputs["restarts"]:
-        p = 1 + len(np.atleast_1d(inputs["arguments"].get("sigl", [])))
-        again = {**words, "siginit": f"fit$mle[1:{p}]", "shinit": f"fit$mle[-(1:{p})]"}
+        again, first = dict(words), 1
+        for name in ("mu", "sig", "sh"):
+            if name == "mu" and function == "gpd.fit":
+                continue
+            last = first + len(np.atleast_1d(inputs["arguments"].get(f"{name}l", [])))
+            again[f"{name}init"] = f"fit$mle[{first}:{last}]"
+            first = last + 1
         text += (
             "# Nelder-Mead stops early: it goes on from there, with a new simplex.\n"
             f"for (again in 1:{inputs['restarts']}) {{\n"
             "  before <- fit$nllh\n"
-            f"  fit <- {_call('ismev::gpd.fit', again)}\n"
+            f"  fit <- {_call(f'ismev::{function}', again)}\n"
             "  if (before - fit$nllh < 1e-10) break\n}\n"
         )
     return text
@@ -83,8 +88,7 @@ def _gpd_fit(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
 
 
 def _pp_fit(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
-    call = _call("ismev::pp.fit", _arguments(inputs))
-    return _data(inputs) + f"fit <- {call}\n" + _user(inputs)
+    return _fit(inputs, "pp.fit") + _user(inputs)
 
 
 def _pen(*names: str) -> str:
@@ -122,7 +126,7 @@ def _gpd_diag(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     return (
         _fit(inputs)
         + _pen("ismev_tail_drawn", "ismev_tail_back", "ismev_tail_parts")
-        + "seen <- ismev_tail_drawn(\"gpd.diag\", list(ismev_tail_back(fit, unit)))\n"
+        + 'seen <- ismev_tail_drawn("gpd.diag", list(ismev_tail_back(fit, unit)))\n'
         + "result <- ismev_tail_parts(seen)\n"
     )
 

@@ -351,6 +351,31 @@ def test_covariates_that_are_far_from_zero():
     assert not np.isclose(raw.standard_errors[1], fit.standard_errors[1], rtol=0.05)
 
 
+def test_a_point_process_with_covariates_far_from_zero(rain, plain_r, tmp_path):
+    year = pd.DataFrame({"year": 1914 + np.arange(rain.size) / 365.25})
+    words = {"ydat": year, "mul": "year"}
+    raw = quietly(ismev.pp_fit, rain, 30.0, mode="raw", **words)
+    fit = ismev.pp_fit(rain, 30.0, **words)
+    assert fit.log_likelihood > raw.log_likelihood + 0.5 and fit.status == "converged"
+    assert raw.engine_status == "conv 0" and not np.isfinite(raw.standard_errors).all()
+    plain = ismev.pp_fit(rain, 30.0)
+    assert 0 < fit.log_likelihood - plain.log_likelihood < 4  # one more parameter
+    assert np.isfinite(fit.standard_errors).all()
+    assert any("no exact optimum" in text for text in fit.conditions)
+    fit.r_script(tmp_path / "fit.R")
+    found = plain_r(f'source("{tmp_path / "fit.R"}"); show("mle", result$mle)')
+    assert found["mle"] == fit.estimate.tolist()
+
+
+def test_a_profile_up_to_a_given_end(rain):
+    fit = evd.fpot(100 * rain, 3000.0)
+    found = evd.profile(fit, "scale", xmin=500.0, xmax=900.0, mesh=20.0)
+    curve = found.curve("scale")["scale"]
+    assert (curve.min(), curve.max()) == (500.0, 900.0) and found.upper["scale"] == 900.0
+    assert found.status == "converged"
+    assert found.exact_upper["scale"] == pytest.approx(952.54, abs=0.01)
+
+
 def test_a_range_of_thresholds_that_means_nothing_in_small_units():
     x = 0.01 * sample(0.1, 100)
     raw = quietly(ismev.mrl_plot, x, nint=5, mode="raw").to_frame()

@@ -29,7 +29,7 @@ ismev_tail_fit <- function(inputs) {
   words <- ismev_tail_arguments(inputs)
   fit <- do.call(ismev::gpd.fit, c(list(x, threshold), words, list(show = FALSE)))
   # A search that stopped a little short goes on from there, with a new simplex.
-  p <- length(words$sigl) + 1L
+  p <- length(words[["sigl"]]) + 1L
   for (again in seq_len(inputs$restarts)) {
     before <- fit$nllh
     words$siginit <- fit$mle[seq_len(p)]
@@ -175,9 +175,20 @@ ismev_tail_mrl_plot <- function(inputs) {
 
 # ismev::pp.fit, the point process.
 ismev_tail_pp_fit <- function(inputs) {
-  words <- c(list(inputs$xdat / inputs$unit, inputs$threshold / inputs$unit),
-    ismev_tail_arguments(inputs), list(show = FALSE))
-  fit <- do.call(ismev::pp.fit, words)
+  x <- inputs$xdat / inputs$unit
+  threshold <- inputs$threshold / inputs$unit
+  words <- ismev_tail_arguments(inputs)
+  fit <- do.call(ismev::pp.fit, c(list(x, threshold), words, list(show = FALSE)))
+  mu <- seq_len(length(words[["mul"]]) + 1L)
+  sig <- length(mu) + seq_len(length(words[["sigl"]]) + 1L)
+  for (again in seq_len(inputs$restarts)) {
+    before <- fit$nllh
+    words$muinit <- fit$mle[mu]
+    words$siginit <- fit$mle[sig]
+    words$shinit <- fit$mle[-c(mu, sig)]
+    fit <- do.call(ismev::pp.fit, c(list(x, threshold), words, list(show = FALSE)))
+    if (before - fit$nllh < 1e-10) break
+  }
   fit$link <- paste0("c(", inputs$mulink, ", ", inputs$siglink, ", ", inputs$shlink, ")")
   ismev_tail_kept(fit, inputs)
   c(ismev_tail_user(fit, inputs), list(
