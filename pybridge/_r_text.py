@@ -113,3 +113,13 @@ def frame(columns: Mapping[str, Any]) -> str:
     lines = [f"  {name(key)} = {column(item)}" for key, item in columns.items()]
     inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
     return f"data.frame(\n{inside}\n)"
+
+
+def item(value_: Any) -> str:
+    """An input of a shim: a matrix, a named list of inputs, or what `value` writes."""
+    if isinstance(value_, Mapping):
+        inner = (f"{name(str(key))} = {item(part)}" for key, part in value_.items())
+        return f"list({', '.join(inner)})"
+    if isinstance(value_, np.ndarray) and value_.ndim == 2:
+        return matrix(value_)
+    return value(value_)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
+from pybridge import _r_text as r
 from pybridge._checks import numeric_column
 from pybridge._record import Record
 from pybridge.design.survey_design import SurveyDesign
@@ -120,12 +122,7 @@ def by_survey(
     need_engine("survey", instead="engine='native' (--engine native)")
     population = found.sample.population
     _refuse_size(design, population.n_domains, len(population.taxonomy))
-    columns = sample_columns(
-        design.frame, population, outcome=found.sample.outcome, domain=domain or population.domain
-    )
-    levels: list[str | None] = [None, *population.taxonomy]
-    groups = {f"level{place}": _codes(found, level) for place, level in enumerate(levels)}
-    inputs = {**_inputs(design, found, columns, request), "groups": groups}
+    levels, inputs = _asked(found, design, request, domain)
     reply = call("survey_direct_estimates", inputs, packages=("survey",))
     reply.warn("survey", stacklevel=4)
     said = tuple(f"R warning: {text.strip()}" for text in dict.fromkeys(reply.warnings))
@@ -144,6 +141,40 @@ def by_survey(
         ),
     )
     return _with_numbers(found, reply.value, answer)
+
+
+def _asked(
+    found: DirectEstimates, design: SurveyDesign, request: DirectRequest, domain: str | None
+) -> tuple[list[str | None], dict[str, Any]]:
+    """Levels of groups, coarse to fine after the whole, and the named list that the shim takes."""
+    population = found.sample.population
+    columns = sample_columns(
+        design.frame, population, outcome=found.sample.outcome, domain=domain or population.domain
+    )
+    levels: list[str | None] = [None, *population.taxonomy]
+    groups = {f"level{place}": _codes(found, level) for place, level in enumerate(levels)}
+    return levels, {**_inputs(design, found, columns, request), "groups": groups}
+
+
+def survey_script(found: DirectEstimates, design: SurveyDesign, *, domain: str | None) -> str:
+    """The sample, the functions by which the bridge asks survey, and the estimates they give."""
+    _, inputs = _asked(found, design, found.request, domain)
+    body = ",\n  ".join(f"{name} = {r.item(value)}" for name, value in inputs.items())
+    shims = resources.files("pybridge.r") / "shims" / "survey_direct.R"
+    labels = r.vector(r.text(str(label)) for label in found.sample.population.domains)
+    title = f"{found.method} estimates of {len(found.estimate)} domains, {found.sample.design}"
+    return "\n".join(
+        [
+            f"# {r.ascii_line(title)}",
+            *r.EXACT_NUMBERS,
+            shims.read_text(encoding="utf-8"),
+            f"inputs <- list(\n  {body}\n)",
+            "answer <- survey_direct_estimates(inputs)",
+            f"result <- data.frame(domain = {labels},",
+            "  estimate = answer$estimate, standard_error = sqrt(diag(answer$covariance)))",
+            "print(result, digits = 10)\n",
+        ]
+    )
 
 
 def _codes(found: DirectEstimates, level: str | None) -> np.ndarray:

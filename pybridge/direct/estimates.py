@@ -11,6 +11,7 @@ import pandas as pd
 from pybridge._options import DIRECT_VARIANCES, check_level, choose
 from pybridge._record import Record
 from pybridge.direct.aggregates import AggregateEstimates, aggregate
+from pybridge.direct.exports import DirectExports
 from pybridge.direct.inputs import DomainSample
 from pybridge.direct.linear import DirectRequest, linear_estimates, within_domain
 from pybridge.direct.statuses import domain_statuses, t_quantile
@@ -19,8 +20,6 @@ from pybridge.design.groups import group_covariance
 from pybridge.tables.area_join import with_covariates
 
 if TYPE_CHECKING:
-    from pybridge.crosscheck.fits import FitCrosscheck
-    from pybridge.design.survey_design import SurveyDesign
     from pybridge.direct._survey import SurveyAnswer
 
 METHOD_NAMES = {
@@ -32,7 +31,7 @@ METHOD_NAMES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DirectEstimates(Record):
+class DirectEstimates(DirectExports, Record):
     """Direct estimates of the domain means.
 
     All arrays have shape (m,), in the order of ``population.domains``.
@@ -195,25 +194,6 @@ class DirectEstimates(Record):
             confidence=self.level,
         )
         return found if self.answer is None else self.answer.of_groups(found)
-
-    def crosscheck(self, design: SurveyDesign, *, domain: str | None = None) -> FitCrosscheck:
-        """The same estimates natively and by R's survey, with their whole covariance.
-
-        Parameters
-        ----------
-        design : SurveyDesign
-            The sample again, which the estimates do not keep.
-        domain : str, optional
-            Its column of domains, where it is not named as in the population.
-
-        Returns
-        -------
-        FitCrosscheck
-            Its ``sentence`` says whether they agree, and where they part.
-        """
-        from pybridge.crosscheck.direct import crosscheck_direct
-
-        return crosscheck_direct(self, design, domain=domain)
 
     def summary(self) -> str:
         """A short text: estimator, working model, statuses, range of standard errors."""

@@ -104,18 +104,10 @@ class JagsSamples(PackageFit):
 def rjags_script(title: str, inputs: Mapping[str, Any]) -> str:
     """The data, the model, and the functions by which the bridge runs it; leaves ``draws``."""
     path = resources.files("pybridge.r") / "shims" / "rjags.R"
-    body = ",\n  ".join(f"{name} = {_text(item)}" for name, item in inputs.items())
+    body = ",\n  ".join(f"{name} = {r.item(item)}" for name, item in inputs.items())
     head = "\n".join([f"# {r.ascii_line(title)}", *r.EXACT_NUMBERS])
     return (
         f"{head}\n{path.read_text(encoding='utf-8')}\n"
         f"inputs <- list(\n  {body}\n)\n"
         "draws <- rjags_object(inputs)\nprint(summary(draws))\n"
     )
-
-
-def _text(item: Any) -> str:
-    if isinstance(item, Mapping):
-        return f"list({', '.join(f'{r.name(str(k))} = {_text(v)}' for k, v in item.items())})"
-    if isinstance(item, np.ndarray) and item.ndim == 2:
-        return r.matrix(item)
-    return r.value(item)

@@ -102,6 +102,25 @@ def test_the_numbers_are_those_that_plain_r_kept(estimator):
     np.testing.assert_allclose(found["standard_error"], known, rtol=1e-13)
 
 
+def test_the_script_is_the_answer_to_the_bit(plain_r, tmp_path):
+    code, fits = "", {}
+    for name in ("stratified_fraction", "clusters", "poisson", "lonely_average_fpc"):
+        case, design, _ = described(name)
+        for estimator in ("hajek", "ppi", "greg2", "greg_within"):
+            fit = estimated(name, estimator, "survey")
+            path = tmp_path / f"{name}_{estimator}.R"
+            text = fit.r_script(path, design=design, domain=case.columns["domain"])
+            assert path.read_text(encoding="utf-8") == text and text.isascii()
+            key = f"{name}.{estimator}"
+            code += f'local({{\n{text}\nshow("{key}", result$estimate)\n'
+            code += f'show("{key}.covariance", answer$covariance)\n}})\n'
+            fits[key] = fit
+    plain = plain_r("suppressPackageStartupMessages(library(survey))\n" + code)
+    for key, fit in fits.items():
+        np.testing.assert_array_equal(plain[key], fit.formal)
+        np.testing.assert_array_equal(plain[f"{key}.covariance"], fit.covariance().ravel(order="F"))
+
+
 def test_domains_without_units_and_a_level_of_many_groups():
     case, design, population = described("stratified_size")
     more = pd.concat([case.totals, case.totals.assign(domain=lambda t: "no " + t["domain"])])
