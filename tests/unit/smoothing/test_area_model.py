@@ -171,7 +171,7 @@ def test_roots_of_negative_and_missing_mse_are_nan():
     )
 
 
-@pytest.mark.parametrize("size", [1e-120, 1e-9, 1e9, 1e100])
+@pytest.mark.parametrize("size", [1e-55, 1e-9, 1e9, 1e55])
 def test_units_far_from_one_lose_no_digits(size):
     given = problem()
     here = fit_area_model(**given)
@@ -182,6 +182,13 @@ def test_units_far_from_one_lose_no_digits(size):
     )
     assert there.model_variance == pytest.approx(size**2 * here.model_variance, rel=1e-12)
     np.testing.assert_allclose(there.mse, size**2 * here.mse, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e100])
+def test_units_beyond_all_measurement_are_refused(size):
+    given = problem()
+    words = {"estimate": size * given["estimate"], "variance": size**2 * given["variance"]}
+    assert "domains" in refused("out_of_range", **words).got
 
 
 def test_refusals():
