@@ -179,7 +179,7 @@ def fit_native(
     levels, level, seed
         As in `fit_in_r`.
     quantiles : bool
-        Whether intervals of a posterior are wanted.
+        Whether more than means are wanted of a posterior.
     near : optional
         The fit of a problem much like this one, for a search to start from.
     """
@@ -228,9 +228,8 @@ def _native(
         from pybridge.smoothing._taxonomy import fit_taxonomy_bayes
 
         words["start"] = getattr(near, "model_variances", None)
-        return fit_taxonomy_bayes(
-            levels=levels, quantiles=quantiles, seed=seed, **candidate.options, **words
-        )
+        words.update(levels=levels, seed=seed, quantiles=quantiles, means_only=not quantiles)
+        return fit_taxonomy_bayes(**candidate.options, **words)
     from pybridge.smoothing._taxonomy_reml import fit_taxonomy_likelihood
 
     return fit_taxonomy_likelihood(levels=levels, method=candidate.method, **words)

@@ -150,6 +150,7 @@ def integrate(
     high: np.ndarray,
     mean_exists: np.ndarray,
     start: np.ndarray | None = None,
+    medians: bool = True,
 ) -> Lattice:
     """Lattice quadrature of a posterior of log variances (R,), R <= 3.
 
@@ -163,6 +164,8 @@ def integrate(
         Where the posterior mean of the variance is finite.
     start : (R,), optional
         Log variances near the mode, of a posterior like this one.
+    medians : bool
+        Whether medians are wanted; NaN otherwise.
     """
     mode, bend, peak = find_mode(log_density, low=low, high=high, start=start)
     frame = _Frame(mode=mode, turn=_axes(bend), peak=peak, mean_exists=mean_exists)
@@ -179,8 +182,9 @@ def integrate(
         # Of the order of exp(-c/h) at worst, in steps h shorter by the root of the ratio of counts.
         expected = error ** (2.0 ** (1.0 - 1.0 / mode.size))
         if expected < _TOLERANCE[mode.size]:
-            return _collect(frame, points, value, np.ones(len(points), dtype=bool), expected)
-    return _collect(frame, points, value, chosen, error)
+            chosen, error = np.ones(len(points), dtype=bool), expected
+            break
+    return _collect(frame, points, value, chosen, error, medians)
 
 
 def _body_centred(points: np.ndarray) -> np.ndarray:
@@ -277,12 +281,19 @@ def _moments(frame: _Frame, points: np.ndarray, value: np.ndarray, *, cell: floa
 
 
 def _collect(
-    frame: _Frame, points: np.ndarray, value: np.ndarray, chosen: np.ndarray, error: float
+    frame: _Frame,
+    points: np.ndarray,
+    value: np.ndarray,
+    chosen: np.ndarray,
+    error: float,
+    medians: bool,
 ) -> Lattice:
     t = frame.place(points)
     weight = np.exp(value)
     weight /= weight.sum()
-    median = [_median(t[:, level], weight, frame.turn[level]) for level in range(t.shape[1])]
+    median = np.full(t.shape[1], np.nan)
+    for level in range(t.shape[1] if medians else 0):
+        median[level] = _median(t[:, level], weight, frame.turn[level])
     mean = np.where(frame.mean_exists, weight @ np.exp(t), np.nan)
     kept = weight[chosen]
     whole = bool(chosen.all()) and t.shape[1] > 1
@@ -290,7 +301,7 @@ def _collect(
         log_variance=t[chosen],
         weight=kept / kept.sum(),
         sparse=_body_centred(points) if whole else points[chosen, 0] % 2 == 0,
-        median=np.exp(np.array(median)),
+        median=np.exp(median),
         mean=mean,
         error=error,
     )
