@@ -69,6 +69,9 @@ def clusters(
         Or when ``rlow`` values lie at or below ``ulow``.
     cmax : bool
         Only the largest value of each cluster.
+    mode : {"guarded", "raw"}
+    time_limit : float, optional
+        Seconds for R.
 
     Returns
     -------
@@ -130,6 +133,9 @@ def exi(
     ----------
     data, u, r, ulow, rlow
         As in `clusters`; ``r=0`` is the intervals estimator of Ferro and Segers (2003).
+    mode : {"guarded", "raw"}
+    time_limit : float, optional
+        Seconds for R.
 
     Returns
     -------

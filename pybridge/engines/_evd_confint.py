@@ -35,6 +35,11 @@ def confint(
     -------
     TailTable
         parameter, estimate, lower, upper, level; of a guarded profile exact_lower, exact_upper.
+
+    Raises
+    ------
+    InputError
+        For parameters that are not there, and a profile's interval at another level.
     """
     names = name_list("parm", parm)
     if isinstance(object, EvdProfile):

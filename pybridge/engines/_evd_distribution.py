@@ -48,6 +48,13 @@ def dgpd(
     -------
     TailTable
         x, value; guarded also evd.
+
+    Raises
+    ------
+    InputError
+        Before evd is called.
+    EngineError
+        Where R stops, in raw mode.
     """
     places = _places("x", x)
     words = {"loc": loc, "scale": scale, "shape": shape}
@@ -82,6 +89,18 @@ def pgpd(
         P(X <= q), or else P(X > q), which evd takes as 1 - P(X <= q).
     mode : {"guarded", "raw"}
         As in `dgpd`.
+
+    Returns
+    -------
+    TailTable
+        q, value; guarded also evd.
+
+    Raises
+    ------
+    InputError
+        Before evd is called.
+    EngineError
+        Where R stops, in raw mode.
     """
     places = _places("q", q)
     words = {"loc": loc, "scale": scale, "shape": shape}
@@ -118,6 +137,18 @@ def qgpd(
         Whether p is P(X <= q).
     mode : {"guarded", "raw"}
         As in `dgpd`.
+
+    Returns
+    -------
+    TailTable
+        p, value; guarded also evd.
+
+    Raises
+    ------
+    InputError
+        Before evd is called.
+    EngineError
+        Where R stops, in raw mode.
     """
     places = _places("p", p)
     if np.any((places < 0) | (places > 1)):

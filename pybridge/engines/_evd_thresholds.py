@@ -185,6 +185,9 @@ def mrlplot(
         How many thresholds; evd's default is one a value, at least 100.
     conf : float
         Confidence level.
+    mode : {"guarded", "raw"}
+    time_limit : float, optional
+        Seconds for R.
 
     Returns
     -------
@@ -259,11 +262,19 @@ def exiplot(
         As in `exi`; ``r=0`` is the intervals estimator.
     nt : int
         How many thresholds.
+    mode : {"guarded", "raw"}
+    time_limit : float, optional
+        Seconds for R.
 
     Returns
     -------
     TailTable
         threshold, extremal_index.
+
+    Raises
+    ------
+    InputError
+        Before evd is called.
     """
     values = scores("data", data, mode=mode)
     ends = np.array(limits("tlim", tlim))

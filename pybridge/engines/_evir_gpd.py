@@ -91,6 +91,10 @@ def gpd(
     time_limit : float, optional
         Seconds for R.
 
+    Returns
+    -------
+    EvirFit
+
     Raises
     ------
     InputError

@@ -169,7 +169,11 @@ def gpd_diag(z: IsmevFit, *, time_limit: float | None = None) -> IsmevDiagnosis:
     z : IsmevFit
         Of `gpd_fit`; with covariates or a link there are residual plots only, as in ismev.
     time_limit : float, optional
-        Seconds for R.
+        Seconds for R; by default the fit's.
+
+    Returns
+    -------
+    IsmevDiagnosis
 
     Raises
     ------

@@ -96,6 +96,8 @@ def gpd_prof(
         Confidence level.
     nint : int
         Points of the curve.
+    time_limit : float, optional
+        Seconds for R; by default the fit's.
 
     Returns
     -------
@@ -153,6 +155,8 @@ def gpd_profxi(
         Confidence level.
     nint : int
         Points of the curve.
+    time_limit : float, optional
+        Seconds for R; by default the fit's.
 
     Returns
     -------
