@@ -13,11 +13,14 @@ from pybridge.crosscheck.agreement import AgreementTable
 from pybridge.crosscheck.asking import ask_all
 from pybridge.crosscheck.comparer import Answers, Pairing, compare_producers
 from pybridge.crosscheck.fits import EngineAnswer, FitCrosscheck
+from pybridge.crosscheck.one_level import ask_metafor
 from pybridge.crosscheck.tolerances import (
     EMDI,
     EMDI_RAW,
     HBSAE,
     HBSAE_COEFFICIENTS,
+    METAFOR,
+    METAFOR_SHORTFALL,
     SAE,
     SAE_LOG_LIKELIHOOD,
     SAE_SHORTFALL,
@@ -38,6 +41,8 @@ _ROOT = "closeness to the moment equation's root"
 _CASE = "this fit"
 _OWN = "log-likelihood"
 _ATTAINED = "maximum attained"
+# Methods that metafor has too, with a random intercept a domain.
+BY_METAFOR: tuple[str, ...] = ("REML", "ML")
 
 
 def crosscheck_area(fit: FayHerriotFit) -> FitCrosscheck:
@@ -61,6 +66,12 @@ def crosscheck_area(fit: FayHerriotFit) -> FitCrosscheck:
 
         return crosscheck_spatial(fit)
     found, unavailable = ask_all(ADAPTERS, fit.area, fit.spec)
+    if fit.spec.method.upper() in BY_METAFOR:
+        answer = ask_metafor(fit.area, fit.spec)
+        if isinstance(answer, AreaFit):
+            found["metafor"] = answer
+        else:
+            unavailable["metafor"] = answer
     record = _record(fit, found, unavailable)
     return record if "native" in found else _beside_own_optimum(record, fit, found)
 
@@ -213,6 +224,14 @@ SAE_AREA = _like(SAE, SAE_LOG_LIKELIHOOD, SAE_SHORTFALL)
 SAE_AREA_TIGHT = _like(SAE_TIGHT, likelihood(SAE_TIGHT, 1e-7), likelihood(SAE_TIGHT, 1e-8))
 EMDI_AREA = _like(EMDI, likelihood(EMDI, 1e-2), likelihood(EMDI, 1e-4))
 EMDI_AREA_RAW = _like(EMDI_RAW, likelihood(EMDI_RAW, 1.0), likelihood(EMDI_RAW, 1e-2))
+# Its mean squared errors are the native ones at its variance, its own log-likelihood is of the
+# method.
+METAFOR_AREA = {
+    "model variance": METAFOR,
+    "coefficients": METAFOR,
+    "estimate": METAFOR,
+    _ATTAINED: METAFOR_SHORTFALL,
+}
 HBSAE_AREA = {
     "coefficients": HBSAE_COEFFICIENTS,
     "estimate": HBSAE,
@@ -225,4 +244,4 @@ def tolerances_of(producer: str) -> dict[str, Tolerance]:
     engine, _, mode = producer.partition(" ")
     if engine == "emdi":
         return EMDI_AREA_RAW if mode == "raw" else EMDI_AREA
-    return {"sae": SAE_AREA, "hbsae": HBSAE_AREA}[engine]
+    return {"sae": SAE_AREA, "hbsae": HBSAE_AREA, "metafor": METAFOR_AREA}[engine]

@@ -10,6 +10,7 @@ import pytest
 
 import pybridge as pb
 from pybridge.cli import main
+from pybridge.crosscheck import one_level
 from pybridge.direct import _survey
 from validation.cases.survey import load as load_design
 from validation.cases.taxonomy import load_area, load_taxonomy
@@ -157,3 +158,16 @@ def test_a_model_of_one_engine_only_has_nothing_to_compare_with():
         with pytest.raises(pb.InputError) as caught:
             fit.crosscheck()
         assert caught.value.code == "not_available"
+
+
+def test_metafor_is_asked_about_the_area_level_model(monkeypatch):
+    area = load_area("gaps60")
+    for method in ("REML", "ML"):
+        fit = pb.fay_herriot(area.formula, area.table, engine="native", method=method)
+        found = fit.crosscheck()
+        producers = [a.producer for a in found.answers]
+        assert "metafor" in producers and found.lacking("metafor") < 1e-6
+        rows = [row for row in found.table.rows if row.producer == "metafor"]
+        assert len(rows) == 4 and {row.verdict for row in rows} == {"agree"}
+    monkeypatch.setattr(one_level, "MOST_DOMAINS", 10)
+    assert "53 by 53" in fit.crosscheck().unavailable["metafor"]

@@ -39,6 +39,7 @@ def engine(monkeypatch):
         module.fit = answer
         monkeypatch.setitem(sys.modules, STAND_IN, module)
         monkeypatch.setattr(checked, "ADAPTERS", (Adapter("sae", methods, STAND_IN), NATIVE))
+        monkeypatch.setattr(checked, "BY_METAFOR", ())
 
     return install
 

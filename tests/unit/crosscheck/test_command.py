@@ -34,7 +34,7 @@ def test_without_r_it_says_who_could_not_be_asked_and_exits_3(run_python, table,
     done = run_python(code, check=False, PATH=str(tmp_path), R_HOME=None)
     assert done.returncode == 3, done.stderr
     found = json.loads(done.stdout)
-    assert found["agrees"] is False and set(found["unavailable"]) == {"sae", "emdi"}
+    assert found["agrees"] is False and set(found["unavailable"]) == {"sae", "emdi", "metafor"}
     assert "Nothing was compared: only native gave numbers." in found["sentence"]
     assert "sae could not be asked" in found["sentence"]
     assert pd.read_csv(out).empty
