@@ -14,7 +14,7 @@ import pandas as pd
 
 from pybridge._checks import number_vector
 from pybridge._options import check_level, choose
-from pybridge._record import Record
+from pybridge._record import Record, freeze
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.tails._intervals import Interval, chi_square_drop, normal_quantile
@@ -93,6 +93,11 @@ class ParetoFit(Record):
     exact_log_likelihood: float
     conditions: tuple[str, ...]
     provenance: Provenance
+
+    def __post_init__(self) -> None:
+        # Only the arrays can change; to look at all two dozen fields takes half as long as a fit.
+        for name in ("covariance", "excesses"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     @property
     def usable(self) -> bool:

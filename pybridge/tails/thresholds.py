@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybridge._options import real_number, whole_number
-from pybridge._record import Record
+from pybridge._record import Record, freeze
 from pybridge.errors import InputError
 
 RULES = ("value", "quantile", "count")
@@ -35,6 +35,9 @@ class Exceedances(Record):
     excesses: np.ndarray
     n_scores: int
     n_at_threshold: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "excesses", freeze(self.excesses))
 
     @property
     def n_exceedances(self) -> int:
