@@ -147,7 +147,7 @@ def candidate_table(evaluation: Evaluation) -> list[str]:
 def _legend(evaluation: Evaluation, name: str) -> list[str]:
     width = f"mean width: of the {percent(evaluation.level)} intervals in the scored domains"
     lines = [f"  RMSE: root of {name} (– where it is negative); {width}."]
-    if evaluation.selection.n_domains_scored["adjusted"]:
+    if evaluation.selection.n_domains_scored["adjusted"] and len(evaluation.fits) > 1:
         lines.append(f"  {evaluation.selection.verdicts()}.")
     return lines
 

@@ -34,7 +34,9 @@ def how_scored(selection: Selection) -> str:
 
 def selection_text(selection: Selection) -> str:
     """The choice, why, and the table."""
-    lines = [*_choice(selection), *_table(selection), selection.verdicts()]
+    lines = [*_choice(selection), *_table(selection)]
+    if selection.n_domains_scored["adjusted"] and len(selection.candidates) > 1:
+        lines.append(selection.verdicts())
     for reason, domains in selection.not_scored.items():
         lines.append(f"not scored, {reason}: {len(domains)} domains ({listed(domains)})")
     for name, reason in selection.failed.items():

@@ -241,6 +241,26 @@ def test_a_domain_of_few_labels_is_scored_by_the_repetitions_that_can() -> None:
     assert together.n_domains_scored["db_cv"] == 10
 
 
+def test_a_function_in_every_split_is_the_estimator_that_it_is() -> None:
+    def hajek(sample: pd.DataFrame, population: Any) -> pd.Series:
+        sums = sample.assign(wy=sample["weight"] * sample["y"]).groupby("d")[["wy", "weight"]].sum()
+        return sums["wy"] / sums["weight"]
+
+    mine = pb.candidate("mine", function=hajek)
+    words = dict(outcome="y", score="all", repetitions=2, reference="greg")
+    found = pb.select(*setting(), [DIRECT[1], mine], **words)
+    assert not found.failed and {"split", "split_80"} <= set(found.scores)
+    for key in ("db_cv", "naive", "adjusted", "split", "split_80"):
+        np.testing.assert_allclose(*found.domain_scores[key], rtol=1e-9)
+    assert found.pairwise["better"].tolist() == ["undecided"]
+
+
+def test_one_candidate_alone() -> None:
+    found = pb.select(*setting(), DIRECT[:1], outcome="y")
+    assert found.selected == "HT" and found.indistinguishable() == ("HT",)
+    assert len(found.pairwise) == 0 and "Dong" not in found.summary()
+
+
 def test_both_splits_beside_the_folds() -> None:
     found = pb.select(*setting(), DIRECT, outcome="y", score="all")
     half = pb.select(*setting(), DIRECT, outcome="y", score="split")
