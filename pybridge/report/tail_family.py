@@ -54,7 +54,7 @@ def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
     name = scorer or next(iter(verdict.scans))
     rows = _rows(verdict, name)
     names = [shortened(one) for one in verdict.scans[name].models]
-    legend = 0.6 + _LETTER * max(10, *map(len, names))
+    legend = 0.6 + _LETTER * max(19, *map(len, names))
     wide, high = _size(rows)
     width, height = max(wide, 6.5 + legend), high + _SCAN
     figure = _free_figure(width, height)
@@ -62,7 +62,7 @@ def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
     family_figure(verdict, upper, scorer=name)
     if len(verdict.scans) > 1:
         upper.set_title(plain(f"scorer {shortened(name)}"), fontsize=10, loc="left")
-    left, bottom = 0.75, 0.55
+    left, bottom = 0.95, 0.55
     lower = figure.add_axes(
         (
             left / width,

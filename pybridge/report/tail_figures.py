@@ -202,13 +202,13 @@ def stability_figure(
     window : (float, float), optional
         The robustness range of G5, shaded.
     registered : float, optional
-        The registered quantile, as a line.
+        The quantile of the protocol, as a line.
     """
     ax = _axes(ax, 6.5, 4.2)
     if window is not None:
         ax.axvspan(*window, color="#f3ead7", linewidth=0, label="window of G5")
     if registered is not None:
-        ax.axvline(registered, color=INK, linewidth=0.8, linestyle=":", label="registered")
+        ax.axvline(registered, color=INK, linewidth=0.8, linestyle=":", label="protocol's quantile")
     models = scan.models
     steps = np.diff(np.unique(scan.quantile))
     shift = min(0.12 * float(steps.min()), 0.0006) if steps.size else 0.0005

@@ -117,7 +117,7 @@ def test_the_scan_shows_every_model_its_window_and_fits_that_are_none() -> None:
     )
     ax = figures.stability_figure(scan, axes(), window=(0.92, 0.97), registered=0.95)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["window of G5", "registered", "a", "bad", "no fit"]
+    assert labels == ["window of G5", "protocol's quantile", "a", "bad", "no fit"]
     assert len(points(ax)) == 2 and len(points(ax, "x")) == 2
 
 
