@@ -42,13 +42,7 @@ def choice(evaluation: Evaluation) -> list[str]:
         f"of {counted(len(selection.candidates), 'candidate')}, over {count} of {m} domains",
         f"  ({_how(selection)}).",
     ]
-    rmse = float(selection.reported_rmse[i])
-    if np.isfinite(rmse):
-        lines.append(
-            f"  Its reported RMSE, the typical error of one of these estimates, is {number(rmse)}."
-        )
-    else:
-        lines.append("  Its score is negative: the error is too small for these labels to measure.")
+    lines.append(_reported(selection, i))
     ties = [plain_text(n) for n in selection.indistinguishable() if n != selection.selected]
     if ties:
         lines.append(
@@ -61,6 +55,22 @@ def choice(evaluation: Evaluation) -> list[str]:
     if selection.score == "db_cv":
         lines.append("  What DB-CV adds is an honest error; naive CV usually picks about as well.")
     return lines
+
+
+def _reported(selection: Selection, i: int) -> str:
+    """The chosen candidate's error, as far as the score is one of it."""
+    rmse = float(selection.reported_rmse[i])
+    if not np.isfinite(rmse):
+        return "  Its score is negative: the error is too small for these labels to measure."
+    if selection.score in ("db_cv", "db_cv_ht", "sure"):
+        return (
+            f"  Its reported RMSE, the typical error of one of these estimates, is {number(rmse)}."
+        )
+    honest = number(_root(float(selection.scores["db_cv"][i])))
+    return (
+        f"  Its reported RMSE is {number(rmse)}, which holds error of the labels too; DB-CV says "
+        f"{honest}."
+    )
 
 
 def _how(selection: Selection) -> str:

@@ -51,6 +51,21 @@ def test_the_page_is_lines_of_printable_text(candidates: Any) -> None:
     assert "a b" in page and "서울" in page
 
 
+@pytest.mark.parametrize("score", ["db-cv", "naive", "adjusted", "sure", "split", "all"])
+def test_the_page_says_what_its_score_is(score: str) -> None:
+    found = evaluate(score=score)
+    page = found.summary()
+    honest = score in ("db-cv", "sure", "all")
+    assert ("the typical error of one of these" in page) == honest
+    assert ("which holds error of the labels too; DB-CV says " in page) != honest
+    words = {
+        "naive": "naive CV over 5 folds",
+        "sure": "(SURE; reference",
+        "split": "(split: fitted",
+    }
+    assert words.get(score, "5 folds") in page
+
+
 def test_a_label_on_one_line() -> None:
     assert plain_text("a\nb\x1b[0m\tc") == "a b [0m c"
 
