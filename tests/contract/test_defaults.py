@@ -25,7 +25,12 @@ def test_the_default_engine_is_the_one_promised(name: str) -> None:
     assert inspect.signature(getattr(pb, name)).parameters[argument].default == default
 
 
-PLANNING = ("required_exceedances", "detectable_difference", "planning_table")
+PLANNING = (
+    "required_exceedances",
+    "detectable_difference",
+    "planning_table",
+    "simulated_power",
+)
 
 
 def test_level_is_the_confidence_level_everywhere() -> None:
