@@ -57,12 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
         if arguments.debug:
             raise
         name = error.filename or "file"
+        if error.filename is None:  # perhaps the output itself: what is left fails again at exit
+            _drop_output()
         wrong = InputError(
             f"{name} cannot be read or written",
             code="no_access",
@@ -73,6 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("pybridge: error: not enough memory for this", file=sys.stderr)
         return 4
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ours(warning: warnings.WarningMessage) -> bool:

@@ -107,7 +107,8 @@ def survey_design(
     pps : {None, "poisson"}
         ``"poisson"``: units entered independently, each with probability 1/weight.
     lonely_psu : {"fail", "adjust", "average", "certainty", "remove"}
-        What to do with a stratum that has one primary unit, as R's ``survey.lonely.psu``.
+        What to do with a stratum that has one primary unit, as R's ``survey.lonely.psu``:
+        ``"adjust"`` as in survey 4.1, without centring; survey 4.5 centres at the mean of all.
     nest : bool
         Whether labels of primary units start anew in every stratum.
 

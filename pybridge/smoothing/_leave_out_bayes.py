@@ -63,7 +63,8 @@ def leave_out_area(
             yield without_own(
                 log_weight=np.log(nodes.weight[part]),
                 pulled=pulled,
-                precision=weight * (1.0 - weight * leverage),
+                own=weight,
+                share=1.0 - weight * leverage,
                 thin=thin[part],
             )
 
@@ -97,7 +98,7 @@ def _area_without(
         log_weight=np.log(nodes.weight),
         residual=(z - mean)[:, None],
         spread=spread[:, None],
-        thin=np.zeros(mean.size, dtype=bool),
+        thin=np.zeros((mean.size, 1), dtype=bool),
     )
     found = predict(
         lambda: iter([block]),
@@ -192,7 +193,8 @@ def _reweighted(
             yield without_own(
                 log_weight=np.log(weight[pick]),
                 pulled=own * (z - mean[:, place]),
-                precision=own * (1.0 - own * spread[:, place]),
+                own=own,
+                share=1.0 - own * spread[:, place],
                 thin=thin[pick],
             )
 
@@ -226,7 +228,7 @@ def _taxonomy_without(
                 log_weight=np.log(weight[pick]),
                 residual=z - mean[:, [place]],
                 spread=variances[pick, -1, None] + spread[:, [place]] + d,
-                thin=np.zeros(pick.size, dtype=bool),
+                thin=np.zeros((pick.size, 1), dtype=bool),
             )
 
     found = predict(

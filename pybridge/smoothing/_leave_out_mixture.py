@@ -26,6 +26,8 @@ from scipy.special import ndtr
 from pybridge.smoothing._taxonomy_quantiles import Components, intervals_of
 
 _HALF_LOG_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
+# A domain's own part of a precision, as 1 minus a leverage, keeps this many digits at least.
+_LEAST_SHARE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Block:
 
     ``log_weight`` (k,) or (k, n) of the nodes in the posterior of the predictions; ``residual``
     (k, n), direct estimates minus predictions; ``spread`` (k, n), variances of the direct
-    estimates about their predictions; ``thin`` (k,) bool, nodes at the rule's edge.
+    estimates about their predictions; ``thin`` bool, (k, 1) or (k, n), nodes at the rule's edge.
     """
 
     log_weight: np.ndarray
@@ -64,12 +66,23 @@ class Predictions:
 
 
 def without_own(
-    *, log_weight: np.ndarray, pulled: np.ndarray, precision: np.ndarray, thin: np.ndarray
+    *,
+    log_weight: np.ndarray,
+    pulled: np.ndarray,
+    own: np.ndarray,
+    share: np.ndarray,
+    thin: np.ndarray,
 ) -> Block:
-    """The block of nodes reweighted, from (Pz)_i and P_ii (k, n) of all domains together."""
+    """The block of nodes reweighted, from (Pz)_i and P_ii = own × share (k, n) of all domains.
+
+    Where next to nothing is left of a share (a domain known exactly, at a variance near 0), it is
+    rounding: such a node counts as one at the edge.
+    """
+    lost = share < _LEAST_SHARE
+    precision = own * np.where(lost, _LEAST_SHARE, share)
     residual = pulled / precision
     density = 0.5 * np.log(precision) - 0.5 * residual * pulled
-    return Block(log_weight[:, None] - density, residual, 1.0 / precision, thin)
+    return Block(log_weight[:, None] - density, residual, 1.0 / precision, thin[:, None] | lost)
 
 
 def predict(
@@ -158,7 +171,7 @@ class _Sums:
         self.second += (weight * block.residual**2).sum(axis=0)
         self.within += (weight * block.spread).sum(axis=0)
         self.below += (weight * ndtr(standard)).sum(axis=0)
-        self.edge += weight[block.thin].sum(axis=0)
+        self.edge += np.where(block.thin, weight, 0.0).sum(axis=0)
         if not reweighted:
             bell = np.exp(-0.5 * standard * standard) / np.sqrt(block.spread)
             self.density += (weight * bell).sum(axis=0)

@@ -13,7 +13,7 @@ HEAVY = ("rpy2", "matplotlib", "patsy", "scipy.optimize", "scipy.stats", "pytest
 STATE = """
 import decimal, json, locale, os, random, signal, sys, threading, warnings
 import numpy as np, pandas as pd
-import scipy.special  # adds two warning filters of its own, whoever imports it first
+import scipy.special, scipy.stats  # each adds warning filters of its own, whoever imports it
 
 def digest(value):
     import hashlib

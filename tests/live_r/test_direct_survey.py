@@ -12,6 +12,7 @@ import pytest
 import pybridge as pb
 from pybridge.cli import main
 from pybridge.direct import _survey
+from pybridge.r import require_packages
 from validation.cases.survey import CASES, load
 
 pytestmark = pytest.mark.r("survey")
@@ -62,9 +63,23 @@ def close(mine, known, scale):
     assert np.all(gap <= np.nan_to_num(RTOL * np.asarray(scale)) + NOISE)
 
 
+def centres_lonely_strata():
+    """survey 4.1 leaves what "adjust" lets in as it is; a later one centres it, at the mean of all.
+
+    pybridge and the answers kept are of 4.1.
+    """
+    version = require_packages("survey")["survey"].replace("-", ".").split(".")
+    return tuple(map(int, version[:2])) > (4, 1)
+
+
 @pytest.mark.parametrize("name", CASES.index)
 def test_r_and_native_agree_on_every_design(name):
     case = described(name)[0]
+    if case.columns["lonely_psu"] == "adjust" and centres_lonely_strata():
+        native, by_r = (estimated(name, "greg", engine) for engine in ("native", "survey"))
+        close(by_r.estimate, native.estimate, np.abs(native.estimate))
+        assert np.nanmax(np.abs(by_r.standard_error / native.standard_error - 1.0)) > 1e-4
+        return
     for estimator in case.estimators:
         native, by_r = (estimated(name, estimator, engine) for engine in ("native", "survey"))
         assert (native.engine, by_r.engine) == ("native", "survey")

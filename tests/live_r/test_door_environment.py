@@ -127,8 +127,8 @@ def test_a_working_directory_that_shadows_modules(run_python, tmp_path):
     (tmp_path / ".RData").write_bytes(b"not an image of R")
     done = run_python(
         f"""
+        import json, os, select, struct, numpy
         from pybridge.r import call
-        import os
         os.chdir({str(tmp_path)!r})
         print(call("selftest_echo", {{"x": ["ok"]}}).value["x"][0])
         """

@@ -201,7 +201,7 @@ def test_a_fit_with_a_pool_of_processes_of_concurrent_futures(run_python):
         context = multiprocessing.get_context("fork")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
             futures = [pool.submit(call, "selftest_echo", {"x": float(i)}) for i in range(4)]
-            print([future.result().value["x"][0] for future in futures])
+            print([float(future.result().value["x"][0]) for future in futures])
         """
     )
     assert done.stdout.strip() == "[0.0, 1.0, 2.0, 3.0]"

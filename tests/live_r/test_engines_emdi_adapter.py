@@ -70,14 +70,14 @@ def test_a_fit_has_everything(name):
     table = fit.to_frame()
     assert list(table["domain"]) == LABELS
     assert list(table.loc[[4, 10], "status"]) == ["out_of_sample"] * 2
-    assert np.isfinite(table[["estimate", "mse", "standard_error", "lower", "upper"]]).all(None)
+    assert np.isfinite(table[["estimate", "mse", "standard_error", "lower", "upper"]]).all(axis=None)
     assert (table["lower"] <= table["estimate"]).all()
     assert fit.status in ("converged", "boundary") and fit.provenance.packages["emdi"]
     assert fit.spec.options["mse_type"] and fit.provenance.options["mse_type"]
     assert pickle.loads(pickle.dumps(fit)) == fit
     shown = fit.diagnostics().to_frame()
     inside = table["status"] == "ok"
-    assert np.isfinite(shown.loc[inside, ["residual", "standardised_residual"]]).all(None)
+    assert np.isfinite(shown.loc[inside, ["residual", "standardised_residual"]]).all(axis=None)
     assert shown.loc[~inside, "residual"].isna().all()
     standardised = shown.loc[inside, "standardised_residual"]
     assert 0.4 < np.sqrt((standardised**2).mean()) < 1.6

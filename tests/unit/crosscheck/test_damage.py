@@ -13,7 +13,7 @@ from validation.suites import area, direct, plain_r
 from validation.suites.plain_r import PlainR
 
 AREA = "Fay-Herriot few PR"  # a method that R's sae does not have: no R is needed
-DIRECT = "direct lonely_adjust greg"
+DIRECT = "direct clusters greg"
 
 
 @pytest.fixture
