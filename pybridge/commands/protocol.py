@@ -141,7 +141,9 @@ def _draw(verdict: Verdict, folder: Path) -> None:
     from pybridge.report.tail_family import family_figure
 
     try:
-        figures = {f"verdict_{file_name(one)}": verdict.plot(one)[0].figure for one in verdict.scans}
+        figures = {
+            f"verdict_{file_name(one)}": verdict.plot(one)[0].figure for one in verdict.scans
+        }
         if len(verdict.scans) > 1:
             figures["family"] = family_figure(verdict).figure
         with known_glyphs_only():

@@ -70,7 +70,8 @@ def test_a_fit_has_everything(name):
     table = fit.to_frame()
     assert list(table["domain"]) == LABELS
     assert list(table.loc[[4, 10], "status"]) == ["out_of_sample"] * 2
-    assert np.isfinite(table[["estimate", "mse", "standard_error", "lower", "upper"]]).all(axis=None)
+    numbers = ["estimate", "mse", "standard_error", "lower", "upper"]
+    assert np.isfinite(table[numbers]).all(axis=None)
     assert (table["lower"] <= table["estimate"]).all()
     assert fit.status in ("converged", "boundary") and fit.provenance.packages["emdi"]
     assert fit.spec.options["mse_type"] and fit.provenance.options["mse_type"]
