@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybridge.engines.traps import TrapReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument("--engines", action="store_true", help="what each engine can do")
+    parser.add_argument(
+        "--traps",
+        action="store_true",
+        help="whether the installed R packages still behave as documented (some 10 seconds)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -17,8 +26,12 @@ def run(arguments: argparse.Namespace) -> int:
     from pybridge.r import doctor
 
     found = doctor()
+    traps = _traps() if arguments.traps and found.pair_fits else None
     if arguments.json:
-        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        answer = found.to_dict()
+        if traps is not None:
+            answer["traps"] = traps.to_frame().to_dict("records")
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
         return 0
     print(found.summary())
     if arguments.engines:
@@ -26,4 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
 
         print()
         print(capabilities_text())
+    if arguments.traps:
+        print()
+        print("traps not probed: R does not start" if traps is None else traps.summary())
     return 0
+
+
+def _traps() -> TrapReport:
+    from pybridge.engines.traps import probe_traps
+
+    return probe_traps()
