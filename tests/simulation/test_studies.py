@@ -36,6 +36,7 @@ def run(name: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
