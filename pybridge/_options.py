@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -64,7 +65,8 @@ def check_level(level: float) -> float:
 def real_number(field: str, value: Any) -> float:
     """A finite float, from any real number that is not a bool."""
     good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not good or not math.isfinite(float(value)):
+    # An integer of more than 308 digits has no float.
+    if not good or not abs(value) < math.inf or abs(value) > sys.float_info.max:
         raise InputError(
             f"{field} must be a finite number",
             code="not_a_number",
@@ -88,3 +90,16 @@ def whole_number(field: str, value: Any, *, least: int, most: int | None = None)
             got=value,
         )
     return int(value)
+
+
+def yes_or_no(field: str, value: Any) -> bool:
+    """True or False as they are: text such as "no" would count as true otherwise."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise InputError(
+        f"{field} must be True or False",
+        code="not_a_bool",
+        field=field,
+        expected="True or False",
+        got=value,
+    )

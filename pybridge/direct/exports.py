@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from pybridge._files import write_text
 from pybridge.design.survey_design import SurveyDesign
 
 if TYPE_CHECKING:
@@ -61,6 +62,5 @@ class DirectExports:
 
         text = survey_script(self, design, domain=domain)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text

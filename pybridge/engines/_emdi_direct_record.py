@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import need_parent
 from pybridge._checks import need_frame
 from pybridge._record import Record
 from pybridge.engines._r_formula import r_names
@@ -102,7 +103,7 @@ class EmdiDirect(Record):
             The sample again.
         """
         table = need_frame("data", data)
-        place = Path(path).expanduser().resolve()  # R may work in another folder
+        place = need_parent(path)  # R may work in another folder
         asked = {**direct_inputs(table, dict(self.arguments)), "path": str(place)}
         call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
         return place

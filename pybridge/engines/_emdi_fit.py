@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybridge._files import need_parent
 from pybridge.engines._emdi_answer import record
 from pybridge.engines._emdi_guard import NOT_SO
 from pybridge.engines._emdi_input import fh_request, for_r
@@ -144,7 +145,7 @@ def save(request: FhRequest, path: str | PathLike[str], **more: Any) -> Path:
     """Fit again and save emdi's object; R's own warnings are known from the fit."""
     from pybridge.r import call
 
-    place = Path(path).expanduser().resolve()  # R may work in another folder
+    place = need_parent(path)  # R may work in another folder
     asked = {**inputs(request), **more, "path": str(place)}
     call("emdi_save", asked, packages=("emdi",), time_limit=time_limit(request))
     return place

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import write_text
 from pybridge._checks import listed
 from pybridge._record import Record, freeze
 from pybridge.engines._emdi_request import FhRequest
@@ -223,8 +224,7 @@ class EmdiFit(Record):
 
         text = fh_script(self.request)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:

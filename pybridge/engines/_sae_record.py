@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import need_parent, write_text
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
 from pybridge.engines._sae_request import SaeRequest, numbers
@@ -73,8 +74,7 @@ class SaeRecord(Record):
         """
         text = self._script(data)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self, path: str | os.PathLike[str], data: pd.DataFrame | None = None) -> Path:
@@ -96,7 +96,7 @@ class SaeRecord(Record):
         """
         from pybridge.engines._sae_request import ask
 
-        place = Path(path).expanduser().resolve()
+        place = need_parent(path)
         inputs = {**self._complete(data), "file": str(place), "labels": self._row_labels()}
         ask(self.shim, inputs, self.request)
         return place

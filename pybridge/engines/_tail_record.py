@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import need_parent, write_text
 from pybridge._record import Record, plain
 from pybridge.engines._tail_request import TailRequest, hand_on
 from pybridge.provenance import Provenance, provenance
@@ -69,8 +70,7 @@ class TailRecord(Record):
 
         text = tail_script(self.shim, self.request, self.inputs)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self, path: str | os.PathLike[str], data: Any = None) -> Path:
@@ -87,7 +87,7 @@ class TailRecord(Record):
         """
         from pybridge.engines._tail_request import ask
 
-        place = Path(path).expanduser().resolve()
+        place = need_parent(path)
         ask(self.shim, {**self.inputs, "file": str(place)}, self.request)
         return place
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybridge._files import place, write_text, writing
 from pybridge._record import Record, plain
 from pybridge.protocol.outcomes import GATES, GateOutcome
 from pybridge.provenance import Provenance
@@ -219,8 +220,9 @@ class Verdict(Record):
         -------
         list of Path
         """
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
+        out = place(folder, field="folder")
+        with writing(out, field="folder"):
+            out.mkdir(parents=True, exist_ok=True)
         tables = {"family": self.to_frame(), "gates": self.gates_frame()}
         tables |= {"scan": self.scan_frame(), "findings": self.findings_frame()}
         tables = {name: table for name, table in tables.items() if len(table)}
@@ -247,9 +249,7 @@ class Verdict(Record):
         """Write one page with everything, figures included."""
         from pybridge.report.tail_page import verdict_page
 
-        target = Path(path)
-        target.write_text(verdict_page(self), encoding="utf-8", newline="\n")
-        return target
+        return write_text(path, verdict_page(self))
 
     def _table(self) -> pd.DataFrame:
         short = {"pass": "pass", "fail": "FAIL", "not computed": "none"}

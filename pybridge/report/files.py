@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pybridge._files import place, writing
 from pybridge._record import plain
 from pybridge.errors import EngineUnavailable, InputError
 
@@ -54,7 +52,7 @@ def write_evaluation(evaluation: Evaluation, folder: str | os.PathLike[str]) -> 
         },
     }
     text = json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False)
-    with _writing(written["provenance"]):
+    with writing(written["provenance"], field="out"):
         written["provenance"].write_text(text + "\n", encoding="utf-8")
     if has_matplotlib():
         written.update(_write_pictures(evaluation, target))
@@ -66,7 +64,7 @@ def _write_pictures(evaluation: Evaluation, target: Path) -> dict[str, Path]:
 
     written = {"figure": target / "figure.png", "report": target / "report.html"}
     try:
-        with _writing(target):
+        with writing(target, field="out"):
             save_evaluation_figure(evaluation, written["figure"])
             evaluation.to_html(written["report"])
     except EngineUnavailable:  # matplotlib is there, but does not load
@@ -78,18 +76,16 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     """Write a figure as a picture; InputError where the file cannot be written."""
     from pybridge.report.figures import known_glyphs_only
 
-    target = Path(path)
-    with _writing(target), known_glyphs_only():
+    target = place(path, field="out")
+    with writing(target, field="out"), known_glyphs_only():
         figure.savefig(target, dpi=130)
     return target
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder, made where it is not there; InputError where that cannot be."""
-    target = Path(folder)
+    target = place(folder, field="out")
     try:
-        if not os.fspath(folder):
-            raise FileNotFoundError(errno.ENOENT, "no name")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
@@ -104,23 +100,9 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
 
 def write_csv(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a table; InputError where the file cannot be written."""
-    target = Path(path)
-    with _writing(target):
+    target = place(path, field="out")
+    with writing(target, field="out"):
         table.to_csv(target, index=False)
-
-
-@contextmanager
-def _writing(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{target} cannot be written",
-            code="cannot_write",
-            field="out",
-            expected="a place that can be written",
-            got=error.strerror or str(error),
-        ) from error
 
 
 def _means(evaluation: Evaluation) -> pd.DataFrame:

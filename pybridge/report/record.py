@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import write_text
 from pybridge._checks import listed
 from pybridge._record import Record
 from pybridge.direct.aggregates import AggregateEstimates
@@ -166,9 +167,7 @@ class Evaluation(Record):
         """Write the whole report as one HTML page, figure included."""
         from pybridge.report.page import evaluation_page
 
-        target = Path(path)
-        target.write_text(evaluation_page(self), encoding="utf-8")
-        return target
+        return write_text(path, evaluation_page(self))
 
     def write(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
         """Write estimates.csv, selection.csv, provenance.json, report.html and figure.png.

@@ -9,7 +9,7 @@ from keyword import iskeyword
 from typing import Any
 
 from pybridge._checks import listed, name_list
-from pybridge._options import DIRECT_VARIANCES, choose
+from pybridge._options import DIRECT_VARIANCES, choose, yes_or_no
 from pybridge._record import Record
 from pybridge.direct.slopes import check_slope
 from pybridge.errors import InputError
@@ -165,13 +165,29 @@ def candidate(
         direct=direct,
         smoothing=smoothing,
         unit_auxiliary=names,
-        area_formula=area_formula or "~ 1",
+        area_formula=_right_side(area_formula),
         slope=slope,
         engine=engine,
         method=word,
         variance=variance,
-        finite_population=bool(finite_population),
+        finite_population=yes_or_no("finite_population", finite_population),
         options=checked_options(smoothing, engine, word, engine_options),
+    )
+
+
+def _right_side(formula: str | None) -> str:
+    """An area-level formula without a left side, which is the candidate's own direct estimate."""
+    if formula is None or formula == "":
+        return "~ 1"
+    if isinstance(formula, str) and formula.lstrip().startswith("~"):
+        return formula
+    raise InputError(
+        "the area-level formula needs '~' and covariates, and nothing before",
+        code="bad_formula",
+        field="area_formula",
+        expected="'~ f' or '~ f + C(g)'",
+        got=formula,
+        hint="What is smoothed is the candidate's direct estimate.",
     )
 
 
@@ -183,12 +199,12 @@ def _check_auxiliary(name: str, direct: str, names: tuple[str, ...]) -> None:
         "greg": len(names) == 0,
     }
     if wrong[direct]:
-        expected = {"ppi": "exactly one", "greg": "at least one"}.get(direct, "none")
+        expected = {"ppi": "exactly one", "greg": "at least one"}.get(direct, "no")
         raise InputError(
             f"candidate {name!r}: {direct} takes {expected} unit-level auxiliary variable",
             code="wrong_auxiliary",
             field="unit_auxiliary",
-            expected=expected,
+            expected="none" if expected == "no" else expected,
             got=listed(names) or "none",
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed
+from pybridge._checks import LARGEST, listed
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import domain_statuses
@@ -89,6 +89,8 @@ def _one_call(
     assert candidate.function is not None
     try:
         answer = _in_order(candidate.function(table, population), population.domains)
+    except FunctionFailed:
+        raise
     except Exception as error:  # whatever a user's function raises must not lose the others
         raise FunctionFailed(f"{type(error).__name__}: {error}") from error
     if answer.shape != (population.n_domains,):
@@ -96,21 +98,46 @@ def _one_call(
             f"returned shape {answer.shape}, expected ({population.n_domains},), "
             "one number a domain in the order of population.domains"
         )
+    with np.errstate(invalid="ignore"):
+        vast = np.isfinite(answer) & (np.abs(answer) > LARGEST)
+    if (labelled & vast).any():
+        raise FunctionFailed(f"returned numbers larger than {LARGEST:g}, which cannot be squared")
     missing = labelled & ~np.isfinite(answer)
     if missing.any():
         raise FunctionFailed(
             f"returned no finite number in {int(missing.sum())} of {int(labelled.sum())} domains "
             f"with labels: {listed(population.domains[missing])}"
         )
-    return np.where(np.isfinite(answer), answer, np.nan)
+    return np.where(np.isfinite(answer) & ~vast, answer, np.nan)
 
 
 def _in_order(answer: object, domains: np.ndarray) -> np.ndarray:
     """The answer as numbers; a Series that is labelled by domains is put into their order."""
     if isinstance(answer, pd.Series) and not isinstance(answer.index, pd.RangeIndex):
-        place = match(answer.index.to_series(), domains)
-        if (place >= 0).all() and answer.index.is_unique:
-            ordered = np.full(len(domains), np.nan)
-            ordered[place] = answer.to_numpy(dtype=np.float64, na_value=np.nan)
-            return ordered
-    return np.asarray(answer, dtype=np.float64)
+        return _by_label(answer, domains)
+    if isinstance(answer, np.ma.MaskedArray):
+        answer = np.ma.filled(answer.astype(np.float64), np.nan)
+    arrays = (pd.Series, pd.api.extensions.ExtensionArray)
+    if isinstance(answer, arrays) and not isinstance(answer.dtype, np.dtype):
+        answer = answer.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = np.asarray(answer)
+    if values.dtype.kind == "c":  # a cast would drop the imaginary part
+        raise FunctionFailed("returned complex numbers, expected real ones")
+    return values.astype(np.float64)
+
+
+def _by_label(answer: pd.Series, domains: np.ndarray) -> np.ndarray:
+    """Numbers in the order of the domains, NaN where a domain has none; no label may be odd."""
+    place = match(answer.index.to_series(), domains)
+    if (place < 0).any():
+        raise FunctionFailed(
+            "returned a Series whose labels are not domains: "
+            f"{listed(answer.index[place < 0])}; return its values if they are in the order of "
+            "population.domains"
+        )
+    if not answer.index.is_unique:
+        twice = answer.index[answer.index.duplicated()].unique()
+        raise FunctionFailed(f"returned several numbers for one domain: {listed(twice)}")
+    ordered = np.full(len(domains), np.nan)
+    ordered[place] = _in_order(answer.reset_index(drop=True), domains)
+    return ordered

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybridge._files import need_parent
 from pybridge.engines import _sae_request as requests
 from pybridge.errors import InputError
 from pybridge.smoothing._spec import FayHerriotSpec
@@ -27,7 +28,7 @@ def save(fit: FayHerriotFit, path: str | PathLike[str]) -> Path:
     EngineError
         Where R stops, as it did for the fit.
     """
-    place = Path(path).expanduser().resolve()
+    place = need_parent(path)
     if fit.spec.method == "bayes":
         from pybridge.smoothing._hbsae_script import posterior_call
 

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybridge._files import write_text
 from pybridge.errors import InputError
 from pybridge.smoothing._adapters import SPACE_TIME
 
@@ -93,8 +94,7 @@ class FitExports:
         else:
             text = spatial_script(self.spec, self.area, self.fit.exact)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self: Any, path: str | PathLike[str]) -> Path:

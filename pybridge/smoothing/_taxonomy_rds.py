@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pybridge._files import need_parent
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_request import EngineRequest
@@ -27,7 +28,7 @@ def save(fit: TaxonomyFit, path: str | PathLike[str]) -> Path:
         Sampling variances of 0, which JAGS does not take.
     EngineUnavailable, EngineError
     """
-    place = Path(path).expanduser().resolve()
+    place = need_parent(path)
     shim, package, inputs = _by_metafor(fit) if fit.prior is None else _by_rjags(fit)
     asked = EngineRequest(
         package=package,

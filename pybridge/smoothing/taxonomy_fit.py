@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pybridge._files import write_text
 from pybridge._checks import listed
 from pybridge._options import choose
 from pybridge._record import Record, freeze, plain
@@ -291,8 +292,7 @@ class TaxonomyFit(Record, FitViews):
 
         text = taxonomy_script(self.spec, self.area, self.levels, self.prior)
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self, path: str | PathLike[str]) -> Path:

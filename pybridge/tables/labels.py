@@ -46,6 +46,7 @@ def encode(column: pd.Series) -> Labels:
         counts = _counted(codes, len(column.cat.categories))
         used = counts > 0
         labels = np.asarray(column.cat.categories, dtype=object)[used]
+        _refuse_unreadable(labels, str(column.name))
         codes = codes if used.all() else (np.cumsum(used) - 1)[codes]
         return Labels(codes, labels, counts[used])
     if _is_int64(column.dtype) and len(column):
@@ -55,11 +56,13 @@ def encode(column: pd.Series) -> Labels:
             return _encode_short_range(values, low, high)
     # As an array, or pandas would guess a type for the labels it found.
     values = column.to_numpy() if column.dtype == object else column
+    _refuse_null(values, str(column.name))
     try:
         codes, found = pd.factorize(values, sort=False)
     except TypeError as error:
         raise _no_label(column, error) from error
     labels = np.asarray(found, dtype=object)
+    _refuse_unreadable(labels, str(column.name))
     _refuse_twins(labels, str(column.name))
     order = _sorted_order(labels)
     rank = np.empty(len(order), dtype=np.intp)
@@ -90,6 +93,43 @@ def _no_label(column: pd.Series, error: TypeError) -> InputError:
 def _is_int64(dtype: Any) -> bool:
     """Integers that int64 can hold all of; larger ones are labels like any other object."""
     return pd.api.types.is_integer_dtype(dtype) and not str(dtype).lower().startswith("uint64")
+
+
+def _refuse_null(values: Any, name: str) -> None:
+    """Refuse text with a null character before pandas reads only what stands before it.
+
+    pandas' hash table of text ends a label there: "a\\0b" and "a\\0c" would be one domain.
+    """
+    try:
+        whole = "".join(values)
+    except TypeError:  # not text only: another hash table, which reads labels whole
+        return
+    if "\0" in whole:
+        _refuse_unreadable(np.asarray(values, dtype=object), name)
+
+
+def _refuse_unreadable(labels: np.ndarray, name: str) -> None:
+    """Refuse text that no file and no engine can hold: a null character, half a character."""
+    bad = [label for label in labels if isinstance(label, str) and not _can_be_written(label)]
+    if bad:
+        shown = listed(dict.fromkeys(ascii(label) for label in bad))
+        raise InputError(
+            f"the column {name!r} has labels that cannot be written as text: {shown}",
+            code="bad_label",
+            field=name,
+            expected="text without null characters and without lone surrogates",
+            got=shown,
+            hint="Read the file with its own encoding.",
+        )
+
+
+def _can_be_written(label: str) -> bool:
+    if label.isascii():
+        return "\0" not in label
+    try:
+        return b"\0" not in label.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
 
 
 def _refuse_twins(labels: np.ndarray, name: str) -> None:

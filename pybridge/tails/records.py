@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from pybridge._files import need_parent, write_text
 from pybridge._checks import number_vector
 from pybridge._options import check_level, choose
 from pybridge._record import Record, freeze
@@ -267,8 +267,7 @@ class ParetoFit(Record):
             data=self._r_data(data),
         )
         if path is not None:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            write_text(path, text)
         return text
 
     def to_rds(self, path: str | PathLike[str], data: Any = None) -> None:
@@ -291,7 +290,7 @@ class ParetoFit(Record):
             "threshold": self.threshold,
             "guarded": self.mode != "raw",
             "arguments": r_arguments(self.engine, self.mode, self.provenance.options),
-            "path": str(Path(path).resolve()),
+            "path": str(need_parent(path)),
         }
         call(f"{engine}_save", inputs, packages=(engine,))
 

@@ -85,6 +85,10 @@ def test_standard_candidates() -> None:
         (dict(smoothing="taxonomy", engine="sae"), "unknown_option"),
         (dict(variance="best"), "unknown_option"),
         (dict(function=3), "wrong_type"),
+        (dict(smoothing="fay_herriot", area_formula="f"), "bad_formula"),
+        (dict(smoothing="fay_herriot", area_formula="y ~ f"), "bad_formula"),
+        (dict(smoothing="fay_herriot", area_formula=3), "bad_formula"),
+        (dict(smoothing="fay_herriot", finite_population="no"), "not_a_bool"),
     ],
 )
 def test_candidates_that_cannot_be(words: dict[str, Any], code: str) -> None:
@@ -313,6 +317,22 @@ FUNCTIONS = {
     "infinite numbers": (lambda s, p: np.full(10, np.inf), "no finite number in 10 of 10 domains"),
     "one number missing": (lambda s, p: np.r_[np.nan, np.ones(9)], "1 of 10 domains with"),
     "too many numbers": (lambda s, p: np.ones(11), "shape (11,), expected (10,)"),
+    "complex numbers": (lambda s, p: np.ones(10) + 1j, "complex numbers"),
+    "vast numbers": (lambda s, p: np.full(10, 1e300), "cannot be squared"),
+    "a masked number": (lambda s, p: np.ma.masked_array(np.ones(10), [1] + [0] * 9), "1 of 10"),
+    "labels that are no domains": (
+        lambda s, p: pd.Series(np.ones(10), index=[f"no {k}" for k in range(10)]),
+        "labels are not domains: no 0",
+    ),
+    "labels of rows": (lambda s, p: s["y"].iloc[3:13], "labels are not domains"),
+    "a domain twice": (
+        lambda s, p: pd.Series(np.ones(11), index=[*p.domains, p.domains[0]]),
+        "several numbers for one domain",
+    ),
+    "missing by label": (
+        lambda s, p: pd.Series([None] + [1.0] * 9, index=p.domains, dtype="Float64"),
+        "no finite number",
+    ),
     "writes to the population": (lambda s, p: p.size.fill(1.0), "read-only"),
 }
 
