@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import NoReturn
 
 from pybridge._version import __version__
 from pybridge.errors import InputError, PybridgeError, PybridgeWarning
@@ -103,8 +104,15 @@ def _unbreakable_output() -> None:
             reconfigure(errors="backslashreplace")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the words of a command in one line, as all errors are said."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"pybridge: error: {message} (all options: {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pybridge",
         description="Domain estimates from few labels, with R's small-area packages as engines.",
     )

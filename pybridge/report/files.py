@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -84,8 +85,10 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder, made where it is not there; InputError where that cannot be."""
-    target = place(folder, field="out")
+    target = Path() if folder == "" else place(folder, field="out")
     try:
+        if folder == "":
+            raise FileNotFoundError(errno.ENOENT, "no name")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(

@@ -17,6 +17,7 @@ from pybridge._checks import (
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tables.area_formula import area_covariates, parse_area_formula
+from pybridge.tables.labels import refuse_unreadable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,6 +150,7 @@ def _domains(table: pd.DataFrame, domain: str | None, time: str | None) -> tuple
             return "domain", np.arange(len(table)).astype(object)
         domain = "domain"
     key = key_column(table, domain, field="domain")
+    refuse_unreadable(key.to_numpy(dtype=object), domain)
     again = key.duplicated()
     if time is not None:
         instant = key_column(table, time, field="time")
@@ -258,12 +260,15 @@ def _check_sizes(variance: np.ndarray, names: np.ndarray) -> None:
     high = min(_LARGEST**2, typical * _FURTHEST)
     wild = (variance > high) | ((variance > 0) & (variance < low))
     if wild.any():
+        # Where all of them are too small or too large there is no range beside the others.
+        least, most = (low, high) if low < high else (1.0 / _LARGEST**2, _LARGEST**2)
+        bounds = f"{least:.3g} to {most:.3g}"
         raise InputError(
             f"the sampling variance of {int(wild.sum())} domains is out of the range that can be "
             "computed with beside the others",
             code="out_of_range",
             field="variance",
-            expected=f"0, or {low:.3g} to {high:.3g}",
+            expected=f"0, or {bounds}",
             got=f"domains {listed(names[wild])}",
             hint="A domain that says nothing has an empty estimate; one observed in full has "
             "variance 0.",

@@ -38,6 +38,7 @@ class CsvStream:
     def __init__(self, handle: TextIO) -> None:
         self._handle = handle
         record: list[str] = next((row for row in csv.reader(handle) if row), [])
+        _refuse_null("".join(record))
         self.header = tuple(record)
         self.beyond = "beyond_the_header"
         while self.beyond in self.header:
@@ -52,11 +53,21 @@ class CsvStream:
         if self._line:
             text, self._line = self._line, ""
             return text
-        return self._handle.read(size)
+        return _refuse_null(self._handle.read(size))
 
     def __iter__(self) -> Iterator[str]:
         """pandas wants a stream to have lines, and reads it by ``read``."""
         return iter(self._handle)
+
+
+def _refuse_null(text: str) -> str:
+    """The text; pandas would drop the rest of a cell after a null character, and tell nobody."""
+    if "\0" in text:
+        raise csv.Error(
+            f"null characters, the first after {text[: text.index(chr(0))][-20:]!r} "
+            "(a damaged file, or text in UTF-16 or UTF-32)"
+        )
+    return text
 
 
 @contextmanager

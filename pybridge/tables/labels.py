@@ -46,7 +46,7 @@ def encode(column: pd.Series) -> Labels:
         counts = _counted(codes, len(column.cat.categories))
         used = counts > 0
         labels = np.asarray(column.cat.categories, dtype=object)[used]
-        _refuse_unreadable(labels, str(column.name))
+        refuse_unreadable(labels, str(column.name))
         codes = codes if used.all() else (np.cumsum(used) - 1)[codes]
         return Labels(codes, labels, counts[used])
     if _is_int64(column.dtype) and len(column):
@@ -62,7 +62,7 @@ def encode(column: pd.Series) -> Labels:
     except TypeError as error:
         raise _no_label(column, error) from error
     labels = np.asarray(found, dtype=object)
-    _refuse_unreadable(labels, str(column.name))
+    refuse_unreadable(labels, str(column.name))
     _refuse_twins(labels, str(column.name))
     order = _sorted_order(labels)
     rank = np.empty(len(order), dtype=np.intp)
@@ -105,10 +105,10 @@ def _refuse_null(values: Any, name: str) -> None:
     except TypeError:  # not text only: another hash table, which reads labels whole
         return
     if "\0" in whole:
-        _refuse_unreadable(np.asarray(values, dtype=object), name)
+        refuse_unreadable(np.asarray(values, dtype=object), name)
 
 
-def _refuse_unreadable(labels: np.ndarray, name: str) -> None:
+def refuse_unreadable(labels: np.ndarray, name: str) -> None:
     """Refuse text that no file and no engine can hold: a null character, half a character."""
     bad = [label for label in labels if isinstance(label, str) and not _can_be_written(label)]
     if bad:

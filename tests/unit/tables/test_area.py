@@ -217,3 +217,14 @@ def test_tables_that_are_none():
     frame = table()
     frame.columns = ["county", "estimate", "variance", "f", "f"]
     refused("duplicate_column", frame=frame)
+
+
+@pytest.mark.parametrize("label", ["a\0b", "a\ud800"])
+def test_domains_that_no_file_and_no_engine_can_hold(label):
+    frame = table().assign(county=lambda t: [label, *t["county"].iloc[1:]])
+    assert ascii(label) in refused("bad_label", frame=frame, domain="county").got
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e300])
+def test_a_range_is_one_that_there_is(value):
+    assert refused("out_of_range", frame=table(variance=value)).expected == "0, or 1e-120 to 1e+120"

@@ -223,3 +223,15 @@ def test_parquet_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(EngineUnavailable) as caught:
         read_table(written(tmp_path, b"PAR1", "units.parquet"), **WORDS)
     assert caught.value.hint and "pybridge[parquet]" in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["county,f", "007", "4e-3"])
+@pytest.mark.parametrize("name", ["units.csv", "units.csv.gz"])
+def test_null_characters_are_no_text(tmp_path: Path, place: str, name: str) -> None:
+    """pandas would read 0\\0a and 0\\0b both as 0."""
+    content = TEXT.replace(place, place[0] + "\0" + place[1:]).encode()
+    path = written(tmp_path, gzip.compress(content) if name.endswith("gz") else content, name)
+    error = refused(path)
+    assert error.code == "not_a_table"
+    with pytest.raises(InputError, match="null characters|NUL"):
+        read_whole(path, labels=["county"])
