@@ -62,6 +62,7 @@ def need_columns(table: pd.DataFrame, names: Iterable[str], *, field: str) -> No
                 got=name,
             )
         if name in table.columns:
+            _refuse_complex(table[name], name, field)
             continue
         near = difflib.get_close_matches(str(name), there, n=3, cutoff=0.5)
         raise InputError(
@@ -71,6 +72,18 @@ def need_columns(table: pd.DataFrame, names: Iterable[str], *, field: str) -> No
             expected=f"a column named {name!r}",
             got=f"columns {listed(there, most=12)}",
             hint=f"Nearest: {', '.join(near)}." if near else None,
+        )
+
+
+def _refuse_complex(column: Any, name: str, field: str) -> None:
+    """Complex numbers are no use as anything; a cast would drop their imaginary part."""
+    if getattr(getattr(column, "dtype", None), "kind", "") == "c":
+        raise InputError(
+            f"the column {name!r} holds complex numbers",
+            code="not_numeric",
+            field=field,
+            expected="real numbers, or labels",
+            got=f"dtype {column.dtype}",
         )
 
 
@@ -114,7 +127,7 @@ def float_column(table: pd.DataFrame, name: str, *, field: str) -> np.ndarray:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean":
         column = column.astype("boolean")  # true and false beside missing values
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
-    if pd.api.types.is_complex_dtype(column.dtype) or not numeric:
+    if not numeric:
         raise InputError(
             f"the column {name!r} is not numeric",
             code="not_numeric",
@@ -202,6 +215,8 @@ def collinear_columns(
         The argument at fault.
     """
     labels = [f"column {k}" for k in range(matrix.shape[1])] if names is None else list(names)
+    for k, label in enumerate(labels):
+        need_range(matrix[:, k], label, field=field)
     largest = np.abs(matrix).max(axis=0)
     scaled = matrix / np.where(largest > 0, largest, 1.0)
     upper = np.asarray(np.linalg.qr(scaled / np.sqrt(len(matrix)), mode="r"))
@@ -305,7 +320,7 @@ LARGEST, SMALLEST_SPREAD = 1e60, 1e-60
 
 def need_range(values: np.ndarray, name: str, *, field: str) -> None:
     """Refuse finite numbers too large, or too close together, for moments of fourth order."""
-    low, high = float(values.min()), float(values.max())
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     if max(-low, high) <= LARGEST and not 0 < high - low < SMALLEST_SPREAD:
         return
     raise InputError(
@@ -315,4 +330,20 @@ def need_range(values: np.ndarray, name: str, *, field: str) -> None:
         expected=f"at most {LARGEST:g} in size, and a spread of 0 or at least {SMALLEST_SPREAD:g}",
         got=f"{low:g} to {high:g}",
         hint="Choose another unit of measurement.",
+    )
+
+
+def real_array(field: str, values: Any, *, expected: str = "numbers") -> np.ndarray:
+    """A new float64 array of any shape; text, complex numbers and ragged lists are refused."""
+    try:
+        # numpy would read text as numbers, and drop the imaginary part with a warning only.
+        array = np.asarray(values)
+        words = array.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in array.flat)
+        if array.dtype.kind in "fiubO" and not words:
+            return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    got = type(values).__name__
+    raise InputError(
+        f"{field} must be numbers", code="not_numeric", field=field, expected=expected, got=got
     )

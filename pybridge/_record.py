@@ -77,7 +77,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, np.ndarray):
-        return [plain(item) for item in value.tolist()]
+        return plain(value.tolist())
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

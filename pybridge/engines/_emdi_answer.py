@@ -15,7 +15,7 @@ from pybridge.engines._emdi_request import FhRequest
 from pybridge.engines._emdi_units import transformed
 from pybridge.errors import EngineError
 from pybridge.provenance import provenance
-from pybridge.r import Reply
+from pybridge.r import Reply, r_stopped
 
 _COUNTING = re.compile(r"\s*(b|domain) ?= ?\d+\s*")
 
@@ -44,13 +44,7 @@ def record(request: FhRequest, reply: Reply) -> EmdiFit:
     words = said(reply)
     if reply.error is not None:
         if not request.guarded:
-            raise EngineError(
-                "R stopped in emdi::fh",
-                code="r_error",
-                field="fh",
-                got=" ".join(str(reply.error["message"]).split()),
-                hint=" | ".join(words[:-1]) or None,
-            )
+            raise r_stopped("emdi::fh", reply)
         return _failed(request, reply, words)
     value = reply.value
     _same_domains(request, value)

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_columns, need_frame, numeric_column
+from pybridge._checks import (
+    key_column,
+    listed,
+    need_columns,
+    need_frame,
+    number_vector,
+    numeric_column,
+    real_array,
+)
 from pybridge._options import MODES, choose, real_number, whole_number
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
@@ -119,8 +127,17 @@ def _arguments(**given: Any) -> dict[str, Any]:
     words["B"] = whole_number("B", words["B"], least=2)
     if words["seed"] is not None:
         words["seed"] = whole_number("seed", words["seed"], least=0, most=2**31 - 1)
-    if words["threshold"] is not None and not isinstance(words["threshold"], str):
-        words["threshold"] = real_number("threshold", words["threshold"])
+    line = words["threshold"]
+    if isinstance(line, str) and "function" not in line:
+        raise InputError(
+            "a threshold in words is an R function as text",
+            code="bad_function",
+            field="threshold",
+            expected="a number, or 'function(y, weights) ...'",
+            got=line,
+        )
+    if line is not None and not isinstance(line, str):
+        words["threshold"] = real_number("threshold", line)
     custom = words["custom_indicator"]
     if custom is not None:
         if not isinstance(custom, Mapping) or not all(
@@ -135,7 +152,7 @@ def _arguments(**given: Any) -> dict[str, Any]:
             )
         words["custom_indicator"] = dict(custom)
     if words["totals"] is not None:
-        words["totals"] = np.asarray(words["totals"], dtype=np.float64)
+        words["totals"] = number_vector("totals", words["totals"])
     return words
 
 
@@ -144,7 +161,7 @@ def _check_units(
 ) -> dict[str, tuple[Any, int]]:
     """Label and number of units of each domain, in the order in which they come."""
     for name in ("y", "smp_domains", "weights", "design"):
-        if words[name] is not None:
+        if words[name] is not None or name in ("y", "smp_domains"):
             need_columns(table, [words[name]], field=name)
     kept = np.ones(len(table), dtype=bool)
     for name in ("y", "weights"):
@@ -190,7 +207,7 @@ def _calibration(words: Mapping[str, Any], given: Any, n: int) -> np.ndarray | N
             expected="a column of sampling weights",
             got=None,
         )
-    matrix = np.asarray(given, dtype=np.float64) if given is not None else np.empty((0, 0))
+    matrix = np.empty((0, 0)) if given is None else real_array("X_calib", given)
     if matrix.ndim != 2 or len(matrix) != n:
         raise InputError(
             "boot_type 'calibrate' needs auxiliary variables of every unit",
@@ -215,7 +232,8 @@ def _record(
     theirs = list(value["domain"])
     place = {label: k for k, label in enumerate(theirs)}
     order = [place[label] for label in counts] if guarded else list(range(len(theirs)))
-    domains = np.array([counts[theirs[k]][0] for k in order], dtype=object)
+    domains = np.empty(len(order), dtype=object)
+    domains[:] = [counts[theirs[k]][0] for k in order]
     units = np.array([counts[theirs[k]][1] for k in order])
     estimate = quiet(value["estimate"])[order]
     variance = replicates = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed
+from pybridge._checks import listed, real_array
 from pybridge.errors import InputError
 
 _ROUNDING = 1e-8
@@ -136,12 +136,7 @@ def _positions(have: pd.Index, labels: np.ndarray) -> np.ndarray:
 
 
 def _numbers(given: Any) -> np.ndarray:
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise _bad(
-            "the proximity matrix must be numbers", "not_numeric", type(given).__name__
-        ) from None
+    return real_array("corMatrix", given, expected="a square matrix of numbers")
 
 
 def _square(matrix: np.ndarray, n: int) -> np.ndarray:
@@ -182,9 +177,9 @@ def error_array(
     if isinstance(given, Mapping):
         given = _by_domain(given, domains)
     try:
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise _bad_errors("Ci must be numbers", p, m, type(given).__name__) from None
+        array = real_array("Ci", given)
+    except InputError as error:
+        raise _bad_errors(error.message, p, m, error.got) from None
     if array.shape != (p, p, m):
         raise _bad_errors("Ci has another shape than the model", p, m, f"shape {array.shape}")
     bad = ~np.isfinite(array).all(axis=(0, 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._checks import collinear_columns, listed
+from pybridge._checks import collinear_columns, listed, need_range
 from pybridge.errors import InputError
 from pybridge.tables.area import check_counts, check_variances
 
@@ -34,6 +34,7 @@ def check_numbers(
     labels = domains[sampled]
     check_counts(n_sampled=int(sampled.sum()), n_coefficients=x.shape[1])
     check_variances(variance[sampled], labels=labels)
+    need_range(estimate[sampled], "direct estimates", field="fixed")
     if not np.isfinite(x).all():
         bad = ~np.isfinite(x).all(axis=1)
         raise InputError(

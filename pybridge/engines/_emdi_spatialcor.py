@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import number_vector
+from pybridge._checks import number_vector, real_array
 from pybridge._options import MODES, choose
 from pybridge._record import Record
 from pybridge.engines._emdi_answer import said
@@ -74,7 +74,7 @@ def spatialcor_tests(direct: Any, corMatrix: Any, *, mode: str = "guarded") -> E
         values, matrix = _by_label(direct, corMatrix)
     else:
         values = number_vector("direct", direct)
-        matrix = np.array(corMatrix, dtype=np.float64)
+        matrix = real_array("corMatrix", corMatrix)
         if matrix.shape != (len(values), len(values)):
             raise InputError(
                 "corMatrix must have a row and a column for each direct estimate",

@@ -30,7 +30,7 @@ def scaled(name: str, value: Any, unit: float) -> Any:
 def cluster_arguments(given: Mapping[str, Any], *, threshold: Any) -> dict[str, Any]:
     """r, ulow and rlow, which say where a cluster ends."""
     ulow = given["ulow"]
-    if ulow != -math.inf:
+    if not (isinstance(ulow, float) and ulow == -math.inf):
         ulow = real_number("ulow", ulow)
     if np.any(ulow > np.asarray(threshold)):
         raise InputError(
@@ -88,7 +88,8 @@ def _period(value: Any, model: str) -> float:
             expected="model='gpd' with mper, or model='pp' without",
             got=value,
         )
-    return math.inf if value == math.inf else positive("mper", value)
+    endless = isinstance(value, float) and value == math.inf
+    return math.inf if endless else positive("mper", value)
 
 
 def _held(given: Mapping[str, Any], names: tuple[str, ...], threshold: float) -> dict[str, float]:

@@ -277,10 +277,11 @@ def exiplot(
         Before evd is called.
     """
     values = scores("data", data, mode=mode)
+    r = whole_number("r", r, least=0)
     ends = np.array(limits("tlim", tlim))
     arguments = {
         **cluster_arguments({"r": max(r, 1), "ulow": ulow, "rlow": rlow}, threshold=ends[0]),
-        "r": whole_number("r", r, least=0),
+        "r": r,
         "nt": whole_number("nt", nt, least=2),
     }
     asked = request("evd", "exiplot", {"tlim": ends, **arguments}, mode=mode, time_limit=time_limit)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import need_columns, need_frame, numeric_column
+from pybridge._checks import need_columns, need_frame, numeric_column, real_array
 from pybridge._options import choose, real_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._hbsae_input import check_inputs, fsae_inputs
@@ -116,7 +116,7 @@ def fSAE_Area(
     need_columns(table, [est_init, var_init], field="est_init")
     labels = domain_labels(table, domain)
     if not asked.raw:
-        refuse_twice(labels, field=domain or "domain")
+        refuse_twice(labels, field="domain" if domain is None else domain)
     estimate = numeric_column(table, est_init, field="est_init", missing=True)
     variance = numeric_column(table, var_init, field="var_init", missing=True)
     inputs = fsae_inputs(table, labels, estimate, variance, X, x, asked)
@@ -164,7 +164,7 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
         options["lambda0"] = real_number("lambda0", given["lambda0"])
     for name in ("beta0", "Omega0"):
         if given[name] is not None:
-            options[name] = np.asarray(given[name], dtype=np.float64)
+            options[name] = real_array(name, given[name])
     arguments = {"est.init": given["est_init"], "var.init": given["var_init"]}
     for name in ("X", "x"):
         if given[name] is not None:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import collinear_columns, listed, need_frame, numeric_column
+from pybridge._checks import collinear_columns, listed, need_frame, need_range, numeric_column
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values, refuse_twice
 from pybridge.engines._sae_request import SaeRequest
 from pybridge.errors import InputError
+from pybridge.tables.area import check_variances
 
 
 def fsae_inputs(
@@ -112,6 +113,10 @@ def check_inputs(inputs: Mapping[str, Any], asked: SaeRequest) -> None:
         )
     X = inputs.get("X")
     p = 1 if X is None else X.shape[1]
+    for argument in ("estimate", "variance"):
+        need_range(inputs[argument], argument, field=f"{argument[:3]}_init")
+    if n:
+        check_variances(variance, labels=labels[:n])
     if X is not None:
         holes = ~np.isfinite(X).all(axis=1)
         if holes.any():

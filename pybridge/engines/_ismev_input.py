@@ -166,8 +166,7 @@ def block(
 def _columns(field: str, chosen: Any, names: Sequence[str]) -> tuple[int, ...]:
     if chosen is None:
         return ()
-    single = isinstance(chosen, (str, int, np.integer))
-    items: list[Any] = [chosen] if single else list(chosen)
+    items: list[Any] = [chosen] if np.ndim(chosen) == 0 else list(chosen)
     found = []
     for item in items:
         if isinstance(item, str):

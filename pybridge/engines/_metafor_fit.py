@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import need_columns, need_frame
+from pybridge._checks import name_list, need_columns, need_frame, real_array
 from pybridge._options import check_level, choose, real_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._metafor_guard import beside_the_optimum, check_table
@@ -125,7 +125,7 @@ def rma_mv(
     table = need_frame("data", data)
     need_columns(table, [yi], field="yi")
     labels = domain_labels(table, domain)
-    formulas = [random] if isinstance(random, str) else list(random)
+    formulas = name_list("random", random)
     read = _read(table, yi, V, mods, formulas)
     inputs: dict[str, Any] = {
         "data": {name: column_values(table[column]) for column, name in read["names"].items()},
@@ -150,7 +150,9 @@ def rma_mv(
 
 def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     """The request, and R's options beside table and formulas, under R's names."""
-    structures = [given["struct"]] if isinstance(given["struct"], str) else list(given["struct"])
+    struct = given["struct"]
+    structures = [struct] if isinstance(struct, (str, bytes)) or not np.ndim(struct) else struct
+    structures = list(structures)
     for one in structures:
         choose("struct", one, STRUCTURES)
     number = real_number("level", given["level"])
@@ -168,12 +170,14 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     }
     for name in ("btt", "sigma2", "tau2", "rho", "gamma2", "phi"):
         if given[name] is not None:
-            options[name] = np.atleast_1d(np.asarray(given[name], dtype=np.float64))
-    if given["control"]:
+            options[name] = np.atleast_1d(real_array(name, given[name]))
+    if given["control"] is not None and _mapping("control", given["control"]):
         options["control"] = _control(given["control"])
     arguments: dict[str, Any] = {"yi": given["yi"]}
     arguments["V"] = given["V"] if isinstance(given["V"], str) else "V"
-    arguments.update((n, given[n]) for n in ("mods", "random") if given[n])
+    for name in ("mods", "random"):
+        if name_list(name, given[name]):
+            arguments[name] = given[name]
     arguments.update(options)
     words = {name: given[name] for name in ("mode", "time_limit")}
     asked = requests.request(
@@ -219,7 +223,7 @@ def _read(
 
 
 def _square(matrix: Any, m: int, field: str) -> np.ndarray:
-    found = np.asarray(matrix, dtype=np.float64)
+    found = real_array(field, matrix)
     if found.shape != (m, m):
         raise InputError(
             f"{field} must be a matrix of rows by rows",
@@ -232,13 +236,25 @@ def _square(matrix: Any, m: int, field: str) -> np.ndarray:
 
 
 def _weights(W: Any, m: int) -> np.ndarray:
-    found = np.asarray(W, dtype=np.float64)
+    found = real_array("W", W)
     return found if found.shape == (m,) else _square(W, m, "W")
+
+
+def _mapping(field: str, given: Any) -> Mapping[str, Any]:
+    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
+        return given
+    raise InputError(
+        f"{field} must be a mapping by name",
+        code="not_a_mapping",
+        field=field,
+        expected="{'name': value}",
+        got=type(given).__name__,
+    )
 
 
 def _correlations(given: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     found = {}
-    for name, table in given.items():
+    for name, table in _mapping("R", given).items():
         need_frame("R", table)
         labels = [str(label) for label in table.index]
         if labels != [str(label) for label in table.columns]:
@@ -249,7 +265,7 @@ def _correlations(given: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
                 expected="index and columns alike",
                 got=f"{len(table.index)} rows, {len(table.columns)} columns",
             )
-        found[name] = {"matrix": table.to_numpy(dtype=np.float64), "labels": labels}
+        found[name] = {"matrix": real_array("R", table), "labels": labels}
     return found
 
 

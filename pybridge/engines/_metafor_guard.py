@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import collinear_columns, listed, numeric_column
+from pybridge._checks import collinear_columns, listed, need_range, numeric_column
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.r import Reply
-from pybridge.tables.area import check_counts
+from pybridge.tables.area import check_counts, check_variances
 from pybridge.tables.labels import encode
 
 # What metafor's default stopping rule leaves is smaller; beyond this it stopped elsewhere.
@@ -59,6 +59,7 @@ def check_table(
                 got=f"missing in {listed(labels[gaps])}",
                 hint="Drop these rows; taxonomy_model(engine='metafor') predicts such domains.",
             )
+        need_range(values, users[inputs[field]], field=field)
         if field == "V" and (values < 0).any():
             raise InputError(
                 "sampling variances are negative, which metafor would take for 0",
@@ -67,6 +68,8 @@ def check_table(
                 expected="variances of at least 0",
                 got=f"in {listed(labels[values < 0])}",
             )
+        if field == "V" and (values > 0).any():
+            check_variances(values, labels=labels)
     x = _design(table, inputs, read, asked)
     check_counts(n_sampled=len(x), n_coefficients=x.shape[1])
     for one in read["random"]:
@@ -106,7 +109,8 @@ def _design(
             expected="finite numbers in every row",
             got=f"rows {listed(np.flatnonzero(bad))} (counted from 0)",
         )
-    collinear_columns(x, names=terms, field="mods")
+    if len(x) >= len(terms):
+        collinear_columns(x, names=terms, field="mods")
     return x
 
 

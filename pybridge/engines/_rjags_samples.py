@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._checks import name_list
+from pybridge._checks import name_list, real_array
 from pybridge._options import whole_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._rjags_record import COLUMNS, SMALLEST_SIZE, WORST_R_HAT, JagsSamples
@@ -128,7 +128,7 @@ def jags_request(
 
 def _node(name: str, value: Any) -> Any:
     """A number, vector or matrix of a model of JAGS."""
-    array = np.asarray(value, dtype=np.float64)
+    array = real_array("data", value)
     if array.ndim > 2 or array.size == 0:
         raise InputError(
             f"the node {name!r} must be a number, a vector or a matrix",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import collinear_columns, key_column, listed, name_list, need_frame
-from pybridge._checks import numeric_column
+from pybridge._checks import LARGEST, need_range, numeric_column, real_array
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._metafor_guard import each_inside
 from pybridge.engines._native_twin import exact_answer
@@ -18,6 +18,7 @@ from pybridge.engines._rjags_record import JagsSamples
 from pybridge.engines._rjags_samples import jags_record, jags_request
 from pybridge.engines._sae_input import checked_design, column_values, refuse_formula
 from pybridge.errors import InputError
+from pybridge.tables.area import check_variances
 from pybridge.tables.labels import encode
 
 # Of the coefficients, in working units: normal with a standard deviation of 10^4.
@@ -157,6 +158,9 @@ def _check(
             got=f"domains {listed(labels[bad])}",
             hint="taxonomy_model(engine='native') takes variances of 0.",
         )
+    for values, name, field in ((z, "direct estimates", "formula"), (d, "variances", "variance")):
+        need_range(values[seen], name, field=field)
+    check_variances(d[seen], labels=labels[seen])
     n, p = int(seen.sum()), x.shape[1]
     if n < p + 3:
         raise InputError(
@@ -170,8 +174,8 @@ def _check(
 
 
 def _one_a_level(name: str, value: Any, depth: int) -> np.ndarray:
-    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if len(array) not in (1, depth) or not (array > 0).all():
+    array = np.atleast_1d(real_array(name, value))
+    if len(array) not in (1, depth) or not ((array > 0) & (array <= LARGEST)).all():
         raise InputError(
             f"the prior's {name} must be positive, one number or one a level",
             code="bad_prior",

@@ -89,7 +89,9 @@ def direct(
     Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, ch. 2, 3.
     """
     asked = direct_request("direct", locals(), {"replace": requests.flag("replace", replace)})
-    data, names = used_columns(data, {"y": y, "dom": dom, "sweight": sweight})
+    data, names = used_columns(
+        data, {"y": y, "dom": dom, "sweight": sweight}, optional=("sweight",)
+    )
     estimator = _estimator(sweight, domsize, replace)
     inputs = direct_inputs(names, {"y": y, "dom": dom, "sweight": sweight}, {"replace": replace})
     if asked.raw:

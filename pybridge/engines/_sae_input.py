@@ -15,6 +15,7 @@ from pybridge._checks import (
     listed,
     need_columns,
     need_frame,
+    need_range,
     numeric_column,
 )
 from pybridge._record import Record
@@ -82,7 +83,7 @@ def area_input(
     read = read_vardir_formula(formula, data, vardir)
     labels = domain_labels(data, domain)
     if not asked.raw:
-        refuse_twice(labels, field=domain or "domain")
+        refuse_twice(labels, field="domain" if domain is None else domain)
     return ordered_input(data, read, vardir, domains=labels, asked=asked)
 
 
@@ -153,7 +154,8 @@ def domain_labels(data: pd.DataFrame, domain: str | None) -> np.ndarray:
     """Labels of the rows (m,), object: a column, else ``domain``, else the table's index."""
     if domain is None and "domain" not in data.columns:
         return np.asarray(data.index, dtype=object)
-    return key_column(data, domain or "domain", field="domain").to_numpy(dtype=object)
+    name = "domain" if domain is None else domain
+    return key_column(data, name, field="domain").to_numpy(dtype=object)
 
 
 def refuse_twice(labels: np.ndarray, *, field: str) -> None:
@@ -185,7 +187,10 @@ def _check_columns(table: pd.DataFrame, read: RFormula, vardir: str, domains: np
             got=f"missing in {listed(domains[absent])}",
             hint=_OTHERS,
         )
-    check_variances(numeric_column(table, vardir, field="vardir", missing=True), labels=domains)
+    variances = numeric_column(table, vardir, field="vardir", missing=True)
+    check_variances(variances, labels=domains)
+    need_range(direct, str(read.outcome), field="formula")
+    need_range(variances, vardir, field="vardir")
     refuse_missing(table, read, domains)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed
+from pybridge._checks import listed, real_array
 from pybridge.engines._sae_input import refuse_twice
 from pybridge.errors import InputError
 
@@ -95,16 +95,7 @@ def remarks(matrix: np.ndarray, labels: np.ndarray) -> tuple[str, ...]:
 
 
 def _numbers(proxmat: Any, field: str) -> np.ndarray:
-    try:
-        found = np.array(proxmat, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "the proximity matrix must be numbers",
-            code="not_numeric",
-            field=field,
-            expected="a square matrix of numbers",
-            got=type(proxmat).__name__,
-        ) from None
+    found = real_array(field, proxmat, expected="a square matrix of numbers")
     if found.ndim != 2:
         raise InputError(
             "the proximity matrix must have two dimensions",

@@ -16,7 +16,7 @@ import numpy as np
 from pybridge._options import MODES, check_level, choose, real_number, whole_number
 from pybridge._record import Record
 from pybridge.errors import EngineError, InputError
-from pybridge.r import Reply, call_many
+from pybridge.r import Reply, call_many, r_stopped
 
 # A bootstrap draws a replicate again where its fit does not converge, without end.
 BOOTSTRAP_SECONDS = 600.0
@@ -220,16 +220,7 @@ def ask(
 
 def engine_error(function: str, reply: Reply, *, package: str = "sae") -> EngineError:
     """R's error as an exception."""
-    error = reply.error or {}
-    said = " | ".join(reply.warnings[-3:])
-    return EngineError(
-        f"R stopped in {package}::{function}"
-        + (f", calling {error['call']}" if error.get("call") else ""),
-        code="r_error",
-        field=function,
-        got=error.get("message"),
-        hint=f"R warned before: {said}" if said else None,
-    )
+    return r_stopped(f"{package}::{function}", reply)
 
 
 def said(reply: Reply) -> tuple[str, ...]:

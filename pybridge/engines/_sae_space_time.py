@@ -197,7 +197,7 @@ def _start(name: str, value: Any, *, least: float, most: float) -> float:
 def _counts(given: Mapping[str, Any]) -> dict[str, int]:
     """D and T: as given in raw mode, from the columns in guarded mode."""
     found = {}
-    columns = {"D": given["domain"] or "domain", "T": given["time"]}
+    columns = {"D": "domain" if given["domain"] is None else given["domain"], "T": given["time"]}
     for name, column in columns.items():
         counted = None
         if given["mode"] == "guarded":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,15 @@ def selected_domains(
     population: DomainTable,
 ) -> np.ndarray:
     """The domains wanted, each once, known to both tables."""
+    if isinstance(wanted, str) or not (wanted is None or isinstance(wanted, Iterable)):
+        raise InputError(
+            "selectdom must be a list of domains",
+            code="not_a_list",
+            field="selectdom",
+            expected="one or more domains, each once",
+            got=wanted,
+            hint=f"Write selectdom=[{wanted!r}].",
+        )
     labels = list(sample.values()) if wanted is None else list(wanted)
     texts = [str(label) for label in labels]
     if len(set(texts)) != len(texts) or not texts:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_columns, need_frame, numeric_column
+from pybridge._checks import (
+    key_column,
+    listed,
+    need_columns,
+    need_frame,
+    need_range,
+    numeric_column,
+)
 from pybridge._record import Record
 from pybridge.engines._r_formula import r_names
 from pybridge.engines._sae_input import column_values, refuse_twice
@@ -97,20 +104,24 @@ def text_labels(column: pd.Series) -> np.ndarray:
 def unit_numbers(data: pd.DataFrame, column: str, *, field: str) -> np.ndarray:
     """A column of units without gaps: sae would drop the rows in silence."""
     try:
-        return numeric_column(data, column, field=field)
+        values = numeric_column(data, column, field=field)
     except InputError as error:
         if error.code != "missing_values":
             raise
         facts = {**error.facts(), "hint": "sae would drop these rows silently; drop them yourself."}
         raise InputError(error.message, **facts) from None
+    need_range(values, column, field=field)
+    return values
 
 
-def used_columns(data: Any, given: Mapping[str, str | None]) -> tuple[pd.DataFrame, dict[str, str]]:
+def used_columns(
+    data: Any, given: Mapping[str, str | None], *, optional: Sequence[str] = ()
+) -> tuple[pd.DataFrame, dict[str, str]]:
     """The table of units, and R's name of each column that is used."""
     need_frame("data", data)
     for argument, column in given.items():
-        if column is not None:
-            need_columns(data, [column], field=argument)
+        if column is not None or argument not in optional:
+            need_columns(data, [column], field=argument)  # type: ignore[list-item]
     used = dict.fromkeys(column for column in given.values() if column is not None)
     return data, r_names(used, table=data)
 
@@ -170,6 +181,8 @@ def domain_table(
         Whether numbers may be missing.
     """
     need_frame(field, table)
+    if not isinstance(key, str):
+        need_columns(table, [key], field="domain")
     table = table.set_axis([str(name) for name in table.columns], axis=1)
     name = key if key in table.columns else str(table.columns[0])
     labels = key_column(table, name, field=field).to_numpy(dtype=object)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed, need_columns, need_frame, numeric_column
+from pybridge._checks import listed, need_columns, need_frame, numeric_column, real_array
 from pybridge._options import LONELY_PSU, MODES, choose, real_number, whole_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
@@ -304,7 +304,7 @@ def _joint(joint: Any, pps: str | None, n: int) -> np.ndarray | None:
         )
     if joint is None:
         return None
-    matrix = np.asarray(joint, dtype=np.float64)
+    matrix = real_array("joint", joint)
     if matrix.shape != (n, n):
         raise InputError(
             "joint must be a matrix of units by units",

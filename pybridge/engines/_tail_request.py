@@ -14,8 +14,8 @@ from pybridge._checks import number_vector
 from pybridge._options import MODES, check_level, choose, real_number
 from pybridge._record import Record
 from pybridge.engines._tail_optimum import pareto_peak
-from pybridge.errors import EngineError, InputError
-from pybridge.r import Reply, call_many
+from pybridge.errors import InputError
+from pybridge.r import Reply, call_many, r_stopped
 
 # Below, the likelihood of a tail mostly has no maximum, and R's packages report success.
 FEWEST = 5
@@ -114,15 +114,7 @@ def ask(
     """
     (reply,) = call_many(shim, [inputs], packages=(asked.package,), time_limit=asked.time_limit)
     if reply.error is not None and not may_fail:
-        error = reply.error
-        warned = " | ".join(reply.warnings[-3:])
-        raise EngineError(
-            f"R stopped in {asked.package}::{asked.function}",
-            code="r_error",
-            field=asked.function,
-            got=error.get("message"),
-            hint=f"R warned before: {warned}" if warned else None,
-        )
+        raise r_stopped(f"{asked.package}::{asked.function}", reply)
     return reply
 
 
@@ -138,7 +130,7 @@ def hand_on(reply: Reply, package: str) -> None:
 
 def scores(field: str, values: Any, *, mode: str) -> np.ndarray:
     """The scores as (n,) float64. Raw mode lets missing and infinite ones through, as R does."""
-    if mode == "guarded":
+    if choose("mode", mode, MODES) == "guarded":
         return number_vector(field, values)
     array = np.asarray(values)
     if array.ndim == 1 and array.dtype.kind in "fiub" and array.size:

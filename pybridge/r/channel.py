@@ -13,6 +13,8 @@ from pybridge.r.wire import Buffer
 from pybridge.r.worker import HEADER, INLINE, INLINE_MOST, KEPT, SHARED
 
 _PIECE = 1 << 16
+# What poll can wait for, in milliseconds: 24 days. Longer is for ever.
+_LONGEST_WAIT = 2**31 - 1
 
 
 class Ended(Exception):
@@ -79,6 +81,7 @@ def read_exactly(pipe: int, count: int, deadline: float | None) -> bytearray:
     data = bytearray()
     while len(data) < count:
         left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+        left = None if left is not None and left > _LONGEST_WAIT else left
         if not poll.poll(left):
             raise TooLate
         piece = os.read(pipe, count - len(data))

@@ -15,6 +15,7 @@ from pybridge._options import choose, real_number, whole_number
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.r.convert import to_r
 from pybridge.r.packages import minimum, unavailable
+from pybridge.r.stopped import r_stopped
 from pybridge.r.wire import Buffer
 from pybridge.r.writer import encode
 
@@ -92,7 +93,7 @@ def call(
         shim, [inputs], packages=packages, time_limit=time_limit, transport=transport
     )
     if reply.error is not None:
-        raise _stopped(shim, reply)
+        raise r_stopped(shim, reply)
     return reply
 
 
@@ -262,15 +263,3 @@ def _read_only(value: Any) -> Any:
         for item in value.values():
             _read_only(item)
     return value
-
-
-def _stopped(shim: str, reply: Reply) -> EngineError:
-    error = reply.error or {}
-    said = " | ".join(reply.warnings[-3:])
-    return EngineError(
-        f"R stopped in {shim}" + (f", calling {error['call']}" if error.get("call") else ""),
-        code="r_error",
-        field=shim,
-        got=error.get("message"),
-        hint=f"R warned before: {said}" if said else None,
-    )

@@ -83,9 +83,12 @@ def in_one_call(
 def _read(table: AreaTable, reply: Reply, read: Callable[[AreaTable, Reply], Any]) -> Any:
     if reply.error is not None:
         return EngineError(
-            f"R stopped: {reply.error.get('message')}",
+            f"R stopped in one fit of the batch, calling {reply.error.get('call')}",
             code="r_error",
-            got=reply.error.get("call"),
+            field="engine",
+            expected="an answer from R",
+            got=reply.error.get("message"),
+            hint="The same table by fay_herriot alone says what to look for.",
         )
     try:
         return read(table, reply)

@@ -1,0 +1,85 @@
+"""R's errors as exceptions, with what to do about those whose own words do not say it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pybridge.errors import EngineError
+
+if TYPE_CHECKING:
+    from pybridge.r.door import Reply
+
+_HINTS = (
+    (
+        r"observed information matrix is singular",
+        "There are no standard errors here: a bounded tail (shape below -1/2), ties, or too few "
+        "exceedances. Ask without them (std_err=False), or engine='native'.",
+    ),
+    (
+        r"singular|not positive definite|infinite or missing values in 'x'",
+        "A matrix cannot be inverted: look for covariates that nearly determine each other, "
+        "variances of 0, and columns of very different size.",
+    ),
+    (
+        r"supplied by optim|finite-difference value|vmmin|cannot be evaluated at initial|L-BFGS-B",
+        "The likelihood cannot be computed where the search starts or went: look for missing or "
+        "infinite values and for a start outside the support.",
+    ),
+    (
+        r"contrasts can be applied only",
+        "A factor has a single level in the rows that are used: leave it out.",
+    ),
+    (
+        r"xmin|xmax",
+        "The search for the model variance has no interval: the direct estimates are all the "
+        "same, missing or infinite, or outside what the transformation takes.",
+    ),
+    (
+        r"diff >= PRECISION|comparison \(>=\)",
+        "sae's spatial fits stop in this way at their iteration limit: raise MAXITER.",
+    ),
+    (
+        r"only one PSU",
+        "A stratum has one primary unit: join strata, or choose lonely_psu='adjust', 'average', "
+        "'certainty' or 'remove'.",
+    ),
+    (
+        r"non-finite function value|integral is probably divergent",
+        "An integrand overflows: rescale.",
+    ),
+    (
+        r"cannot allocate|memory exhausted|vector memory",
+        "R has no memory left: fewer domains, or engine='native', whose cost is linear.",
+    ),
+    (
+        r"needed|missing values|missing value|length zero|not a number",
+        "A value is missing where R needs one: look for missing, infinite and constant columns.",
+    ),
+)
+_ELSE = "These are R's own words; look for constant columns, ties, and missing or extreme values."
+
+
+def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineError:
+    """The error of a reply: R's message in ``got``, a hint on what to look for.
+
+    Parameters
+    ----------
+    what : str
+        The function that was called.
+    reply : Reply
+    field : str, optional
+        Default: ``what`` without its package.
+    """
+    error = reply.error or {}
+    message = " ".join(str(error.get("message") or "no word from R").split())
+    hint = next((hint for words, hint in _HINTS if re.search(words, message)), _ELSE)
+    said = " | ".join(reply.warnings[-3:])
+    return EngineError(
+        f"R stopped in {what}" + (f", calling {error['call']}" if error.get("call") else ""),
+        code="r_error",
+        field=field or what.rpartition(":")[2],
+        expected="an answer from R",
+        got=message,
+        hint=f"{hint} R warned before: {said}" if said else hint,
+    )
