@@ -12,7 +12,7 @@ from pybridge._checks import listed, name_list
 from pybridge._options import check_level
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import direct_estimates
-from pybridge.direct.inputs import domain_sample
+from pybridge.direct.inputs import domain_sample, need_design
 from pybridge.direct.linear import DirectRequest
 from pybridge.errors import InputError
 from pybridge.selection.candidates import Candidate, auxiliary_formula, candidate
@@ -77,6 +77,7 @@ def contributions(
     interval, so that all steps report on the same footing. Errors are the estimators' own: the
     model's word for it, except with ``truth``.
     """
+    need_design(design, population)
     check_level(level)
     names = name_list("auxiliary", auxiliary) or population.auxiliary
     if not names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,6 +155,29 @@ def finite_population(
     return FinitePopulation(units.reset_index(drop=True), outcome, domain, known, truth, code)
 
 
+def _need_kinds(sizes: Any, outcome: Any, auxiliaries: Any) -> None:
+    """Sizes, an outcome and auxiliary variables are what they should be, or InputError."""
+    many = auxiliaries if isinstance(auxiliaries, (list, tuple)) else [None]
+    for field, given, good, expected in (
+        ("sizes", sizes, isinstance(sizes, Iterable), "one whole number a domain"),
+        ("outcome", outcome, isinstance(outcome, Outcome), "pybridge.simulate.Outcome(...)"),
+        (
+            "auxiliaries",
+            auxiliaries,
+            all(isinstance(item, Auxiliary) for item in many),
+            "a list of pybridge.simulate.Auxiliary(...)",
+        ),
+    ):
+        if not good:
+            raise InputError(
+                f"{field} must be {expected}",
+                code="wrong_type",
+                field=field,
+                expected=expected,
+                got=type(given).__name__,
+            )
+
+
 def simulate_population(
     sizes: Sequence[int] | np.ndarray,
     *,
@@ -195,6 +218,7 @@ def simulate_population(
         Sizes that are no counts, labels or groups of another length, correlations that the outcome
         does not allow.
     """
+    _need_kinds(sizes, outcome, auxiliaries)
     counts = np.array([whole_number("sizes", size, least=1) for size in sizes], dtype=np.intp)
     m = len(counts)
     names = _labels("labels", labels or [f"d{i:03d}" for i in range(m)], m)

@@ -156,3 +156,11 @@ def test_the_figure(found):
     texts = [text.get_text() for text in ax.texts]
     assert len(texts) == 4 and all("MSE" in text for text in texts)
     assert found.plot(ax) is ax
+
+
+def test_what_is_no_design_and_no_population():
+    design, population, _ = problem()
+    for given, field in (((population, design), "design"), ((design, design), "population")):
+        with pytest.raises(InputError) as caught:
+            pb.contributions(*given, outcome="y", domain="d")
+        assert (caught.value.code, caught.value.field) == ("wrong_type", field)

@@ -146,3 +146,18 @@ def test_what_cannot_be_is_refused(make: Any, code: str) -> None:
     with pytest.raises(InputError) as raised:
         make()
     assert raised.value.code == code and raised.value.field
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words", "field"),
+    [
+        (None, {}, "sizes"),
+        ([5, 6], {"outcome": 3}, "outcome"),
+        ([5, 6], {"auxiliaries": [3]}, "auxiliaries"),
+        ([5, 6], {"auxiliaries": "f"}, "auxiliaries"),
+    ],
+)
+def test_what_is_of_another_kind(sizes: Any, words: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        simulate_population(sizes, **words)
+    assert (caught.value.code, caught.value.field) == ("wrong_type", field)
