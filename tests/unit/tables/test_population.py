@@ -182,7 +182,7 @@ def test_labels_that_cannot_be() -> None:
 @pytest.mark.parametrize("labels", [["a\0b", "a\0c", "a"], ["a\ud800", "b", "b"]])
 def test_text_that_no_file_can_hold_is_refused_and_not_merged(labels: list[str]) -> None:
     assert code_of(encode, pd.Series(labels, dtype=object)) == "bad_label"
-    assert code_of(encode, pd.Series(labels, dtype="string")) == "bad_label"
+    assert code_of(encode, pd.Series(labels, dtype="string[python]")) == "bad_label"
     assert code_of(encode, pd.Series(labels[:1] * 2 + labels[1:2], dtype="category")) == "bad_label"
     assert code_of(encode, pd.Series([*labels, 7], dtype=object)) == "bad_label"
 
