@@ -108,6 +108,16 @@ def _refuse_null(values: Any, name: str) -> None:
         refuse_unreadable(np.asarray(values, dtype=object), name)
 
 
+def text_codes(column: pd.Series, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and labels of a column taken as text, in order of appearance or sorted."""
+    text = column.astype(str)
+    _refuse_null(text.to_numpy(dtype=object), str(column.name))
+    codes, found = pd.factorize(text, sort=sort)
+    labels = np.asarray(found, dtype=object)
+    refuse_unreadable(labels, str(column.name))
+    return codes, labels
+
+
 def refuse_unreadable(labels: np.ndarray, name: str) -> None:
     """Refuse text that no file and no engine can hold: a null character, half a character."""
     bad = [label for label in labels if isinstance(label, str) and not _can_be_written(label)]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pybridge._checks import key_column, listed, need_columns, need_frame, numeric_column
 from pybridge.errors import InputError
+from pybridge.tables.labels import text_codes
 
 SINGLE_SCORER = "score"
 
@@ -136,16 +137,15 @@ def score_table(
     if scorer is None and "scorer" in frame.columns:
         scorer = "scorer"
     values = numeric_column(frame, score, field="scores")
-    models = key_column(frame, model, field="scores").astype(str)
-    items = key_column(frame, item, field="scores").astype(str)
+    models = key_column(frame, model, field="scores")
+    items = key_column(frame, item, field="scores")
     if scorer is None:
         scorers = pd.Series(SINGLE_SCORER, index=frame.index, dtype=object)
     else:
-        scorers = key_column(frame, scorer, field="scores").astype(str)
-    item_codes, item_names = pd.factorize(items, sort=True)
-    model_codes, model_names = pd.factorize(models)
-    scorer_codes, scorer_names = pd.factorize(scorers)
-    names = np.asarray(item_names, dtype=object)
+        scorers = key_column(frame, scorer, field="scores")
+    item_codes, item_names = text_codes(items, sort=True)
+    model_codes, model_names = text_codes(models)
+    scorer_codes, scorer_names = text_codes(scorers)
     held_items, held_values = {}, {}
     for s, scorer_name in enumerate(scorer_names):
         for m, model_name in enumerate(model_names):
@@ -154,9 +154,9 @@ def score_table(
                 continue
             rows = rows[np.argsort(item_codes[rows], kind="stable")]
             codes = item_codes[rows]
-            _need_once(codes, names, str(model_name), str(scorer_name))
+            _need_once(codes, item_names, str(model_name), str(scorer_name))
             key = (str(scorer_name), str(model_name))
-            held_items[key], held_values[key] = names[codes], values[rows]
+            held_items[key], held_values[key] = item_names[codes], values[rows]
             held_values[key].flags.writeable = False
     return ScoreTable(
         models=tuple(str(name) for name in model_names),

@@ -84,3 +84,13 @@ def test_unknown_models_and_scorers_are_named() -> None:
     holes = pd.concat([frame().assign(scorer="x"), frame().iloc[:2].assign(scorer="y")])
     with pytest.raises(InputError, match="no scores of the model 'b'"):
         score_table(holes).scores("b", "y")
+
+
+@pytest.mark.parametrize("column", ["model", "item"])
+@pytest.mark.parametrize("odd", ["\0b", "\ud800"])
+def test_text_that_no_file_can_hold_is_refused_and_not_merged(column: str, odd: str) -> None:
+    table = frame()
+    table[column] = [f"{label}{odd}" for label in table[column]]
+    with pytest.raises(InputError) as caught:
+        score_table(table)
+    assert caught.value.code == "bad_label" and caught.value.field == column
