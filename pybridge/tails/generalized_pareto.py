@@ -21,6 +21,8 @@ from pybridge.tails.transforms import Transform, as_transform
 
 ENGINES = ("evd", "ismev", "native")
 NO_ANSWER = EngineAnswer(math.nan, math.nan, NO_COVARIANCE, math.nan, True, "not called")
+# Beyond it the squares of scales overflow.
+_MOST = 1e150
 
 
 def generalized_pareto(
@@ -122,13 +124,13 @@ def fit_many(
     choose("mode", mode, MODES)
     _check_method(engine, method, mode, options)
     level = check_level(level)
-    penalty = (real_number("penalty", penalty[0]), real_number("penalty", penalty[1]))
+    penalty = _pair(penalty)
     change = as_transform(transform)
     ready: dict[int, np.ndarray] = {}
     tails, samples = [], []
     for scores, words in tasks:
         if id(scores) not in ready:
-            ready[id(scores)] = change.apply(number_vector("scores", scores))
+            ready[id(scores)] = _squarable(change.apply(number_vector("scores", scores)))
         samples.append(ready[id(scores)])
         tails.append(find_exceedances(samples[-1], **words))
     if engine == "native":
@@ -168,6 +170,33 @@ def _r_answers(
     for k, answer in zip(asked, found):
         out[k] = answer
     return out
+
+
+def _pair(penalty: Any) -> tuple[float, float]:
+    if isinstance(penalty, (tuple, list, np.ndarray)) and len(penalty) == 2:
+        return real_number("penalty", penalty[0]), real_number("penalty", penalty[1])
+    raise InputError(
+        "penalty must be two numbers",
+        code="not_a_pair",
+        field="penalty",
+        expected="(strength, power), for example (1.0, 1.0)",
+        got=penalty,
+    )
+
+
+def _squarable(scores: np.ndarray) -> np.ndarray:
+    """The scores (n,), refused where the square of a scale would overflow or vanish."""
+    low, high = float(scores.min()), float(scores.max())
+    if max(-low, high) < _MOST and not 0 < high - low < 1 / _MOST:
+        return scores
+    raise InputError(
+        "the scores are out of the range that can be computed with",
+        code="out_of_range",
+        field="scores",
+        expected=f"less than {_MOST:g} in size, and not closer together than {1 / _MOST:g}",
+        got=f"{low:g} to {high:g}",
+        hint="Choose another unit of measurement.",
+    )
 
 
 def _native_answer(excesses: np.ndarray, method: str, penalty: tuple[float, float]) -> EngineAnswer:
