@@ -142,8 +142,11 @@ class Evaluation(Record):
     def _in_order(self, truth: Any) -> np.ndarray:
         domains = self.population.domains
         if isinstance(truth, pd.Series) and not isinstance(truth.index, pd.RangeIndex):
-            truth = truth.reindex(domains)
-        means = np.asarray(truth, dtype=np.float64)
+            truth = truth.reindex(domains) if truth.index.is_unique else None
+        try:
+            means = np.asarray(truth, dtype=np.float64)
+        except (TypeError, ValueError):  # text, or rows of different lengths
+            means = np.empty(0)
         if means.shape != domains.shape or not np.isfinite(means).any():
             raise InputError(
                 "the truth needs a mean for every domain",

@@ -74,7 +74,9 @@ def test_the_true_errors() -> None:
 
 def test_truths_that_do_not_fit() -> None:
     found, truth = evaluation(1)
-    for bad in (truth.to_numpy()[:3], truth.rename(lambda name: name + "!"), np.nan * truth):
+    twice = truth.rename(lambda name: truth.index[0])
+    others = (truth.rename(lambda name: name + "!"), np.nan * truth, "high", ["a"] * len(truth))
+    for bad in (truth.to_numpy()[:3], twice, *others):
         with pytest.raises(InputError) as caught:
             found.plot_truth(bad)
         assert caught.value.code == "wrong_length" and caught.value.field == "truth"
