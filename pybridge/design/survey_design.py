@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import key_column, listed, need_frame, need_range, numeric_column
-from pybridge._options import LONELY_PSU, choose
+from pybridge._options import LONELY_PSU, choose, yes_or_no
 from pybridge.errors import InputError
 from pybridge.tables.labels import encode
 
@@ -171,7 +171,7 @@ def _codes(
 
 def _primary_units(sample: pd.DataFrame, ids: str, stratum: np.ndarray, nest: bool) -> np.ndarray:
     codes = np.asarray(encode(key_column(sample, ids, field="ids")).codes, dtype=np.intp)
-    if nest:
+    if yes_or_no("nest", nest):
         pair = stratum * (codes.max() + 1) + codes
         return np.unique(pair, return_inverse=True)[1].reshape(-1)
     first = np.empty(codes.max() + 1, dtype=np.intp)

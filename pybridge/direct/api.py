@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pybridge._checks import name_list
-from pybridge._options import DIRECT_VARIANCES, choose
+from pybridge._options import DIRECT_VARIANCES, choose, yes_or_no
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.estimates import DirectEstimates, direct_estimates
 from pybridge.direct.inputs import (
@@ -286,7 +286,8 @@ def greg_request(
             got="none",
         )
     positions = auxiliary_positions(population, names)
-    return DirectRequest("greg", positions, check_slope(slope, len(positions)), intercept)
+    has = yes_or_no("intercept", intercept)
+    return DirectRequest("greg", positions, check_slope(slope, len(positions)), has)
 
 
 def _prediction_name(population: Population, prediction: str | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
+from pybridge._options import yes_or_no
 from pybridge._record import FrozenMapping
 from pybridge.errors import InputError
 from pybridge.protocol._models import ModelTail, model_tails
@@ -66,7 +67,7 @@ def run_protocol(
         Without R, if the engine is R's.
     """
     found: Registration | None = None
-    if not exploratory:
+    if not yes_or_no("exploratory", exploratory):
         found = need_registered(protocol, registration)
     table = score_table(scores)
     _need_everything(protocol, table)

@@ -11,6 +11,7 @@ from pybridge._options import (
     choose,
     real_number,
     whole_number,
+    yes_or_no,
 )
 from pybridge.errors import InputError
 
@@ -33,6 +34,7 @@ class SelectionOptions:
         choose("score", self.score, SCORES)
         choose("reference", self.reference, REFERENCES)
         choose("covariance", self.covariance, COVARIANCES)
+        yes_or_no("size_corrected", self.size_corrected)
         whole_number("repetitions", self.repetitions, least=1)
         whole_number("seed", self.seed, least=0)
         if not 0.0 < real_number("split", self.split) < 1.0:

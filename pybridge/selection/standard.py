@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybridge._checks import name_list
-from pybridge._options import choose
+from pybridge._options import choose, yes_or_no
 from pybridge.errors import InputError
 from pybridge.selection.candidates import Candidate, auxiliary_formula, candidate
 
@@ -48,6 +48,7 @@ def standard_candidates(
             expected="at least one",
             got="none",
         )
+    taxonomy = yes_or_no("taxonomy", taxonomy)
     formula = auxiliary_formula(names)
     on_scale = prediction or (names[0] if len(names) == 1 else None)
     found = [candidate("HT"), candidate("Hájek", direct="hajek")]

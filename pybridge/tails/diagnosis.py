@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import number_vector
+from pybridge._options import yes_or_no
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tails._maximum import profile_maximum
@@ -109,6 +110,7 @@ def diagnose_scores(
     InputError
         As for a fit; ``bad_bounds``.
     """
+    ordered = yes_or_no("ordered", ordered)
     values = number_vector("scores", scores)
     limits = _limits(values, bounds)
     tail = find_exceedances(

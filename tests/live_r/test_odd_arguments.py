@@ -86,7 +86,7 @@ def test_a_domain_is_the_name_of_a_column(odd):
         assert refused(call_it).code in ("bad_name", "missing_column", "unknown_post_stratum")
 
 
-@pytest.mark.parametrize("odd", [0, 1.5, True, "ab", object()], ids=repr)
+@pytest.mark.parametrize("odd", [0, 1.5, True, "ab", print], ids=repr)
 def test_selected_domains_are_a_list(odd):
     error = refused(sae.eblupBHF, UNITS, "y ~ x", "d", MEANS, SIZES, selectdom=odd)
     assert (error.code, error.field) == ("not_a_list", "selectdom")
@@ -112,7 +112,7 @@ def test_a_time_limit_beyond_all_patience_is_none():
     assert call("selftest_echo", {"x": [1.0]}, time_limit=1e300).value["x"] == [1.0]
 
 
-@pytest.mark.parametrize("odd", [None, "", [1, 2], b"x", object()], ids=repr)
+@pytest.mark.parametrize("odd", [None, "", [1, 2], b"x", print], ids=repr)
 def test_tail_arguments(odd):
     assert refused(evd.exiplot, SCORES, (0.2, 1.0), r=odd, nt=3).field == "r"
     assert refused(evd.exi, SCORES, 1.0, ulow=np.array([])).field == "ulow"
@@ -121,7 +121,7 @@ def test_tail_arguments(odd):
     assert refused(evd.fpot, SCORES, 0.5, mode=pd.Series(["raw"])).field == "mode"
 
 
-@pytest.mark.parametrize("odd", [1.5, np.nan, np.inf, object(), [1.5], [None], {}], ids=repr)
+@pytest.mark.parametrize("odd", [1.5, np.nan, np.inf, print, [1.5], [None], {}], ids=repr)
 def test_covariates_of_ismev_are_names_or_numbers(odd):
     ydat = pd.DataFrame({"t": np.arange(200.0)})
     assert refused(ismev.gpd_fit, SCORES, 0.5, ydat=ydat, sigl=odd).field == "sigl"
@@ -138,7 +138,7 @@ def test_every_error_of_r_says_what_to_look_for():
 
 
 @pytest.mark.parametrize("argument", ["random", "struct", "control", "R", "mods"])
-@pytest.mark.parametrize("odd", [0, np.nan, b"x", object(), np.array([1.0, 2.0])], ids=repr)
+@pytest.mark.parametrize("odd", [0, np.nan, b"x", print, np.array([1.0, 2.0])], ids=repr)
 def test_arguments_of_metafor(argument, odd):
     words = {"mods": "~ x", "random": "~ 1 | d", argument: odd}
     assert refused(metafor.rma_mv, AREA, "y", "v", **words).field == argument

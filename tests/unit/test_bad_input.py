@@ -217,3 +217,24 @@ def test_on_the_command_line(bad: Bad, tmp_path: Path, capsys: pytest.CaptureFix
     if bad.field:
         assert f"field: {bad.field}" in lines[0]
     assert "Traceback" not in err and os.linesep not in lines[0]
+
+
+@pytest.mark.parametrize("wrong", ["no", 0, None])
+def test_a_yes_or_no_that_is_neither_is_refused_everywhere(wrong: Any) -> None:
+    sample = the_sample()
+    design = pb.survey_design(sample, weights="w")
+    known = pb.population(the_totals(), domain="county", size="size", auxiliary_means=["f"])
+    words: dict[str, Any] = {"outcome": "y", "domain": "county"}
+    calls: dict[str, Callable[[], Any]] = {
+        "nest": lambda: pb.survey_design(sample, weights="w", ids="cluster", nest=wrong),
+        "intercept": lambda: pb.generalized_regression(design, known, intercept=wrong, **words),
+        "size_corrected": lambda: pb.select(
+            design, known, [pb.candidate("HT")], size_corrected=wrong, **words
+        ),
+        "taxonomy": lambda: pb.standard_candidates("f", taxonomy=wrong),
+        "ordered": lambda: pb.diagnose_scores(np.arange(100.0), ordered=wrong),
+    }
+    for field, call in calls.items():
+        with pytest.raises(InputError) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == ("not_a_bool", field)
