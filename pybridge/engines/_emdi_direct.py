@@ -20,6 +20,7 @@ from pybridge._checks import (
 from pybridge._options import MODES, choose, real_number, whole_number
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
+from pybridge.engines._sae_request import flag
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call
@@ -115,14 +116,7 @@ def _arguments(**given: Any) -> dict[str, Any]:
     words = dict(given)
     words["na.rm"] = words.pop("na_rm")
     for name in ("var", "na.rm"):
-        if not isinstance(words[name], bool):
-            raise InputError(
-                f"{name} must be True or False",
-                code="not_a_flag",
-                field=name,
-                expected="True | False",
-                got=words[name],
-            )
+        flag(name, words[name])
     choose("boot_type", words["boot_type"], BOOT_TYPES)
     words["B"] = whole_number("B", words["B"], least=2)
     if words["seed"] is not None:

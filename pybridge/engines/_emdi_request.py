@@ -19,6 +19,7 @@ from pybridge.engines._emdi_legal import (
     TRANSFORMATIONS,
     check_combination,
 )
+from pybridge.engines._sae_request import flag
 from pybridge.errors import InputError
 
 ROBUST = ("reblup", "reblupbc")
@@ -182,15 +183,7 @@ def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     choose("correlation", words["correlation"], CORRELATIONS)
     if words["backtransformation"] is not None:
         choose("backtransformation", words["backtransformation"], BACKTRANSFORMATIONS)
-    if not isinstance(words["MSE"], bool):
-        raise InputError(
-            "MSE must be True or False",
-            code="not_a_flag",
-            field="MSE",
-            expected="True | False",
-            got=words["MSE"],
-        )
-    if words["MSE"]:
+    if flag("MSE", words["MSE"]):
         choose("mse_type", words["mse_type"], MSE_TYPES)
     check_combination(
         method=words["method"],
