@@ -160,9 +160,9 @@ def key_column(table: pd.DataFrame, name: str, *, field: str) -> pd.Series:
     """A column of labels without missing values (domains, levels, strata, primary units)."""
     need_columns(table, [name], field=field)
     column = table[name]
-    absent = column.isna()
-    if absent.any():
-        rows = np.flatnonzero(absent.to_numpy())
+    whole = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu"  # nothing missing
+    if not whole and column.isna().any():
+        rows = np.flatnonzero(column.isna().to_numpy())
         raise InputError(
             f"the column {name!r} has {rows.size} missing labels",
             code="missing_values",

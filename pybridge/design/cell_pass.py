@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pybridge.design.cells import (
     Cells,
     ClusterTotals,
     PassPlan,
-    packed_index,
     with_cluster_squares,
 )
 from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
-
-# Labelled units handled at once: what fits a processor's cache, more where cells are many, since
-# every block adds to all of them.
-BLOCK, BLOCK_MOST = 1 << 14, 1 << 17
-
-
-@dataclass(frozen=True, eq=False)
-class UnitArrays:
-    """Labelled units as arrays, n of each: what the pass reads.
-
-    ``psu`` is None where every unit is its own primary unit.
-    """
-
-    domain: np.ndarray
-    stratum: np.ndarray
-    psu: np.ndarray | None
-    fold: np.ndarray
-    weight: np.ndarray
-    outcome: np.ndarray
-    auxiliary: tuple[np.ndarray, ...]
-
-    @property
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """Outcome and auxiliary variables."""
-        return (self.outcome, *self.auxiliary)
+from pybridge.design.unit_sums import (
+    UnitArrays,
+    cell_sums,
+    fourth_moments,
+    weighted_domain_means,
+)
 
 
 def unit_arrays(
@@ -77,7 +55,7 @@ def plan_pass(
         variables=variables,
         n_domains=n_domains,
         shift=np.array([0.0, *centre]),
-        domain_means=_domain_means(units, n_domains),
+        domain_means=weighted_domain_means(units, n_domains),
         stratum_psu=_stratum_psu(design, folds),
         rest_stratum=folds.rest_stratum,
         fold_stratum=folds.fold_stratum,
@@ -92,17 +70,6 @@ def _centre(weight: np.ndarray, column: np.ndarray) -> float:
     if column.min() == column.max():
         return float(column[0])
     return float(weight @ column / weight.sum())
-
-
-def _domain_means(units: UnitArrays, m: int) -> np.ndarray:
-    total = np.bincount(units.domain, weights=units.weight, minlength=m)
-    total[np.bincount(units.domain, minlength=m) < 2] = np.nan
-    return np.stack(
-        [
-            np.bincount(units.domain, weights=units.weight * column, minlength=m) / total
-            for column in units.columns
-        ]
-    )
 
 
 def make_cells(units: UnitArrays, plan: PassPlan) -> Cells:
@@ -124,7 +91,7 @@ def make_cells(units: UnitArrays, plan: PassPlan) -> Cells:
     n_strata = len(plan.stratum_psu)
     code, pair_stratum, pair_domain = _pairs(units.stratum, units.domain, n_strata, plan.n_domains)
     cell = code if k == 1 else code * k + units.fold
-    sums = _accumulate(cell, len(pair_stratum) * k, units, plan.shift)
+    sums = cell_sums(cell, len(pair_stratum) * k, units, plan.shift)
     shape = (len(pair_stratum), k)
     cells = Cells(
         plan=plan,
@@ -136,7 +103,7 @@ def make_cells(units: UnitArrays, plan: PassPlan) -> Cells:
         gram=sums.gram.reshape(*shape, -1),
         square=sums.square.reshape(*shape, -1),
         weight_square=sums.weight_square.reshape(shape),
-        fourth=_fourth_moments(units, plan.domain_means),
+        fourth=fourth_moments(units, plan.domain_means),
         clusters=None if units.psu is None else _cluster_totals(units, plan),
         outcome_range=(float(units.outcome.min()), float(units.outcome.max())),
     )
@@ -157,38 +124,6 @@ def _pairs(
         found, code = np.unique(key, return_inverse=True)
         code = code.reshape(-1)
     return code, found % n_strata, found // n_strata
-
-
-@dataclass(frozen=True)
-class _Sums:
-    n: np.ndarray
-    weight_square: np.ndarray
-    total: np.ndarray
-    gram: np.ndarray
-    square: np.ndarray
-
-
-def _accumulate(cell: np.ndarray, n_cells: int, units: UnitArrays, shift: np.ndarray) -> _Sums:
-    p = len(shift)
-    rows, cols = packed_index(p)
-    n = np.zeros(n_cells)
-    total = np.zeros((p, n_cells))
-    gram = np.zeros((len(rows), n_cells))
-    square = np.zeros((len(rows), n_cells))
-    block = max(BLOCK, min(2 * n_cells, BLOCK_MOST))
-    for start in range(0, len(cell), block):
-        part = slice(start, start + block)
-        code, w = cell[part], units.weight[part]
-        u = [np.ones_like(w), *(x[part] - a for x, a in zip(units.columns, shift[1:]))]
-        wu = [w, *(w * x for x in u[1:])]
-        n += np.bincount(code, minlength=n_cells)
-        for j in range(p):
-            total[j] += np.bincount(code, weights=wu[j], minlength=n_cells)
-        for t, (a, b) in enumerate(zip(rows, cols)):
-            gram[t] += np.bincount(code, weights=wu[b] * u[a], minlength=n_cells) if a else 0.0
-            square[t] += np.bincount(code, weights=wu[a] * wu[b], minlength=n_cells)
-    gram[:p] = total  # the constant's row of Σ w u u' is Σ w u
-    return _Sums(n, square[0].copy(), total.T.copy(), gram.T.copy(), square.T.copy())
 
 
 def _stratum_psu(design: SurveyDesign, folds: Folds) -> np.ndarray:
@@ -220,22 +155,3 @@ def _cluster_totals(units: UnitArrays, plan: PassPlan) -> ClusterTotals:
         fold=np.asarray(units.fold[first], dtype=np.intp),
         total=np.column_stack(total),
     )
-
-
-def _fourth_moments(units: UnitArrays, domain_means: np.ndarray) -> np.ndarray:
-    """Σ w q q', q = 1 and the products of the variables about their weighted domain means."""
-    rows, cols = packed_index(len(domain_means))
-    fourth = np.zeros((1 + len(rows), 1 + len(rows)))
-    for start in range(0, len(units.domain), BLOCK):
-        part = slice(start, start + BLOCK)
-        code, weight = units.domain[part], units.weight[part]
-        z = [x[part] - mean[code] for x, mean in zip(units.columns, domain_means)]
-        q = np.empty((1 + len(rows), len(code)))
-        q[0] = 1.0
-        for t, (a, b) in enumerate(zip(rows, cols), start=1):
-            np.multiply(z[a], z[b], out=q[t])
-        alone = np.isnan(z[0])
-        if alone.any():
-            q[:, alone] = 0.0
-        fourth += (q * weight) @ q.T
-    return fourth

@@ -149,16 +149,19 @@ def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np
     The first fold dealt to is drawn anew in every stratum, or small strata would all be short of
     the same folds; a stratum with fewer than K primary units has each in a fold of its own.
     """
+    n, kind = len(stratum), _fold_type(n_folds)
     n_strata = int(stratum.max()) + 1
+    fold = np.empty(n, dtype=kind)
     if n_strata == 1:
-        order = rng.permutation(len(stratum))
-    else:
-        order = np.argsort(stratum + rng.random(len(stratum)))
+        order = rng.permutation(n)
+        turn = (np.arange(n_folds) + rng.integers(0, n_folds)) % n_folds
+        fold[order] = np.tile(turn.astype(kind), -(-n // n_folds))[:n]
+        return fold
+    order = np.argsort(stratum + rng.random(n))
     counts = np.bincount(stratum)
     shift = rng.integers(0, n_folds, size=n_strata)
     first = np.cumsum(counts) - counts - shift
-    fold = np.empty(len(stratum), dtype=_fold_type(n_folds))
-    fold[order] = (np.arange(len(stratum)) - np.repeat(first, counts)) % n_folds
+    fold[order] = (np.arange(n) - np.repeat(first, counts)) % n_folds
     return fold
 
 

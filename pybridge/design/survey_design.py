@@ -207,7 +207,7 @@ def _sampling_fraction(
     if fpc is None:
         return np.zeros(len(labels))
     values = numeric_column(sample, fpc, field="fpc")
-    if (values <= 0).any():
+    if values.min() <= 0:
         raise InputError(
             "the finite population correction must be positive",
             code="bad_fpc",
@@ -217,7 +217,8 @@ def _sampling_fraction(
         )
     per_stratum = np.empty(len(labels))
     per_stratum[stratum] = values
-    if (per_stratum[stratum] != values).any():
+    alike = len(labels) == 1 and values.min() == values.max()
+    if not alike and (per_stratum[stratum] != values).any():
         bad = np.unique(stratum[per_stratum[stratum] != values])
         raise InputError(
             "the finite population correction varies within a stratum",
@@ -226,7 +227,7 @@ def _sampling_fraction(
             expected="one value a stratum",
             got=f"strata {listed(labels[bad])}",
         )
-    if (values <= 1).all():
+    if values.max() <= 1:
         return per_stratum
     if (per_stratum < n_psu).any():
         bad = np.flatnonzero(per_stratum < n_psu)
@@ -260,7 +261,7 @@ def _weights(
             )
         return 1.0 / fraction[stratum]
     values = numeric_column(sample, weights, field="weights")
-    if (values <= 0).any():
+    if values.min() <= 0:
         rows = np.flatnonzero(values <= 0)
         word = "zero" if (values == 0).any() else "negative"
         raise InputError(

@@ -161,7 +161,9 @@ def _refuse_twins(labels: np.ndarray, name: str) -> None:
 
 
 def _encode_short_range(values: np.ndarray, low: int, high: int) -> Labels:
-    offset = values - low
+    # Labels that start near 0 need no copy of the column.
+    low = 0 if 0 <= low <= high - low else low
+    offset = values - low if low else values
     counts = np.bincount(offset, minlength=high - low + 1)
     used = counts > 0
     labels = (np.flatnonzero(used) + low).astype(object)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import (
+    float_column,
     key_column,
     listed,
     name_list,
@@ -224,14 +225,17 @@ def _from_units(
         auxiliary, values, categories = design_columns(formula, table)
         columns = [values[:, j] for j in range(values.shape[1])]
     else:
-        columns = [numeric_column(table, name, field="auxiliary") for name in auxiliary]
+        columns = [float_column(table, name, field="auxiliary") for name in auxiliary]
     size = encoded.counts.astype(np.float64)
+    totals = _domain_totals(encoded.codes, columns, m)
+    if formula is None and not np.isfinite(totals).all():  # a value is missing or infinite
+        columns = [numeric_column(table, name, field="auxiliary") for name in auxiliary]
     return Population(
         domain=domain,
         domains=encoded.labels,
         size=size,
         auxiliary=auxiliary,
-        auxiliary_means=_domain_totals(encoded.codes, columns, m) / size[:, None],
+        auxiliary_means=totals / size[:, None],
         taxonomy=levels,
         groups=parents(table, encoded.codes, m, levels),
         formula=formula,
