@@ -53,7 +53,7 @@ def evaluate(
     size_corrected: bool = False,
     split: float = 0.5,
     repetitions: int = 1,
-    folds: int | Any = 5,
+    folds: int | Any | None = None,
     level: float = 0.95,
     seed: int = 1,
     announce: Callable[[str], None] | None = None,
@@ -142,7 +142,7 @@ def evaluate(
     _announce(prepared, say)
     chosen = _candidates(candidates, prepared, outcome, names, engine, sets)
     _need_engines(chosen)
-    words: dict[str, Any] = {"outcome": outcome, "domain": domain, "folds": folds, "level": level}
+    words: dict[str, Any] = {"outcome": outcome, "domain": domain, "level": level}
     try:
         run = run_selection(
             prepared.design,
@@ -152,6 +152,7 @@ def evaluate(
             sets=sets,
             announce=say,
             may_default=True,
+            folds=folds,
             **words,
         )
     except InputError as error:
@@ -163,7 +164,7 @@ def evaluate(
         "auxiliary": names,
         "auxiliary_sets": {name: list(columns) for name, columns in sets.items()},
         **{name: getattr(options, name) for name in _SCORING},
-        "folds": folds if isinstance(folds, (int, np.integer)) else "given",
+        "folds": run.folds.n_folds if folds is None or np.ndim(folds) == 0 else "given",
     }
     return _record(run, prepared, level, _made_by(run, engine, asked, seed))
 

@@ -70,7 +70,12 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
         "--size-corrected", action="store_true", help="scale DB-CV for the smaller training sets"
     )
     parser.add_argument("--split", type=float, default=0.5, help="part to fit on, of --score split")
-    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument(
+        "--folds",
+        type=int,
+        help="of the cross-validation, no more than some domain has labels (primary units with "
+        "--ids); by default 5, whatever the labels",
+    )
     parser.add_argument("--repetitions", type=int, default=1, help="of the folds, averaged")
 
 

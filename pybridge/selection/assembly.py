@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pybridge.direct.estimates import domain_statuses
-from pybridge.errors import InputError, PybridgeError
+from pybridge.errors import FitError, InputError, PybridgeError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.finite import finite_domains
 from pybridge.selection.fits import CandidateFit, Replicates, failed_fit
@@ -61,7 +61,7 @@ def whole_fit(
 
 
 def with_rest(
-    whole: CandidateFit, problems: Sequence[SmoothingProblem], answers: Sequence[Any]
+    whole: CandidateFit, problems: Sequence[SmoothingProblem | FitError], answers: Sequence[Any]
 ) -> CandidateFit:
     """The same with the fits without each fold; what failed there is in the conditions."""
     if whole.fit_status == "failed":
@@ -70,7 +70,7 @@ def with_rest(
     said: list[str] = []
     for k, (problem, answer) in enumerate(zip(problems, answers)):
         fit = getattr(answer, "numbers", answer)
-        if _failed(fit):
+        if isinstance(problem, FitError) or _failed(fit):
             said.append(f"without fold {k + 1}: {_reason(answer)}")
             continue
         rest[k] = (_finite(fit, problem) if whole.candidate.finite_population else fit).estimate

@@ -19,6 +19,7 @@ from pybridge.selection.record import Selection
 from pybridge.selection.reference import Reference
 from pybridge.selection.scores import mean_and_error
 from pybridge.selection.scoring import Scores
+from pybridge.selection.splits import most_in_a_domain
 
 _NEED_HOLD_OUTS = ("naive", "adjusted")
 
@@ -243,15 +244,15 @@ def _reasons(scores: np.ndarray, found: Scored) -> dict[str, tuple[str, ...]]:
 
 def _notes(found: Scored) -> tuple[str, ...]:
     notes = []
-    folds, n = found.folds, found.replicates.sample.whole.n[0]
+    folds, (most, things) = found.folds, most_in_a_domain(found.replicates.sample)
     if folds.pooled:
         notes.append(
             f"Strata that some of the {folds.n_folds} folds miss, pooled for naive CV's hold-outs: "
             + listed(folds.pooled, most=20)
         )
-    if folds.n_folds > n.max():
+    if folds.n_folds > most:
         notes.append(
             f"No naive CV and no Dong–Li: no domain has a label in each of {folds.n_folds} folds "
-            f"({int(n.max())} in one domain at most)"
+            f"({things} in one domain: at most {most})"
         )
     return tuple(notes)

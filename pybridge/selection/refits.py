@@ -20,6 +20,8 @@ from pybridge.selection.functions import FunctionFailed, function_rest, function
 from pybridge.selection.smoothed import Known, SmoothingProblem, area_problems, taxonomy_codes
 
 Announce = Callable[[str], None]
+# One split's problems of one candidate; an error where a fold leaves too little to make one.
+Problems = list["SmoothingProblem | FitError"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def fit_resamples(
     """
     say = announce or (lambda text: None)
     found: dict[str, list[CandidateFit]] = {}
-    problems: dict[str, list[list[SmoothingProblem]]] = {}
+    problems: dict[str, list[Problems]] = {}
     known: list[Known] = [{} for _ in resamples]
     for item in candidates:
         try:
@@ -144,7 +146,7 @@ def _by_function(
 
 def _answers(
     candidates: Sequence[Candidate],
-    problems: dict[str, list[list[SmoothingProblem]]],
+    problems: dict[str, list[Problems]],
     resamples: Sequence[Resample],
     say: Announce,
 ) -> dict[str, list[Any]]:
@@ -158,7 +160,13 @@ def _answers(
         "seed": first.seed,
     }
     flat = {
-        item.name: [one.area for part in problems[item.name] for one in part] for item in candidates
+        item.name: [
+            one.area
+            for part in problems[item.name]
+            for one in part
+            if not isinstance(one, FitError)
+        ]
+        for item in candidates
     }
     found: dict[str, list[Any]] = {}
     groups: dict[Any, list[Candidate]] = {}
@@ -180,17 +188,25 @@ def _answers(
             near = fit_native(item, whole, quantiles=True, **words)
             rest = [fit_native(item, one, quantiles=False, near=near, **words) for one in others]
             found[item.name] = [near, *rest]
-    return found
+    return {name: _in_place(problems[name], answers) for name, answers in found.items()}
+
+
+def _in_place(problems: Sequence[Problems], answers: Sequence[Any]) -> list[Any]:
+    """The answers in the order of all problems, errors where there was no problem to answer."""
+    left = iter(answers)
+    return [one if isinstance(one, FitError) else next(left) for part in problems for one in part]
 
 
 def _assembled(
     candidate: Candidate,
-    problems: list[list[SmoothingProblem]],
+    problems: list[Problems],
     answers: list[Any],
     resamples: Sequence[Resample],
 ) -> list[CandidateFit]:
     """Records of every split, from the answers in the order of the problems."""
-    whole = whole_fit(candidate, problems[0][0], answers[0], resamples[0].replicates)
+    first = problems[0][0]
+    assert not isinstance(first, FitError)  # it would have been raised
+    whole = whole_fit(candidate, first, answers[0], resamples[0].replicates)
     out, start = [], 1
     for k, each in enumerate(resamples):
         own = problems[k][1:] if k == 0 else problems[k]

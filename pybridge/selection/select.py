@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from pybridge._options import check_level
-from pybridge.design.folds import Folds, make_folds
+from pybridge.design.folds import Folds
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.direct.inputs import DomainSample, domain_sample, need_design
 from pybridge.direct.linear import DirectRequest
-from pybridge.errors import InputError
 from pybridge.selection.auxiliary import (
     AuxiliaryRelations,
     Sets,
@@ -31,11 +30,8 @@ from pybridge.selection.record import Selection
 from pybridge.selection.reference import Reference, find_reference
 from pybridge.selection.refits import Resample, fit_resamples
 from pybridge.selection.scoring import Scores, score_candidates, split_score
-from pybridge.selection.splits import split_in_two, split_keys
+from pybridge.selection.splits import Split, need_fillable_folds, splits_of
 from pybridge.tables.population import Population
-
-# K up to this is used whatever the labels; above it a K that no domain can fill is a slip.
-USUAL_FOLDS = 5
 
 
 def select(
@@ -52,7 +48,7 @@ def select(
     split: float = 0.5,
     repetitions: int = 1,
     auxiliary_sets: Sets | None = None,
-    folds: int | Any = 5,
+    folds: int | Any | None = None,
     level: float = 0.95,
     seed: int = 1,
 ) -> Selection:
@@ -83,8 +79,11 @@ def select(
         Sets of auxiliary variables to compare: every candidate that uses auxiliary variables is
         taken once with each set in their place, as "GREG [name]". The result's ``auxiliary`` holds
         each one's slope, unit-level and domain-level correlation.
-    folds : int or array of shape (n,)
-        K, or the fold of every unit.
+    folds : int or array of shape (n,), optional
+        K, or the fold of every unit; some domain must have labels in K primary units (units where
+        there are no clusters). By default 5 (fewer only where the sample has fewer primary units),
+        also where no domain has five labels: DB-CV and SURE need no label in every fold, naive CV
+        and Dong–Li then do not exist, and ``notes`` of the result say so.
     level : float
         Confidence level of the candidates' intervals and of the comparisons.
     seed : int
@@ -96,8 +95,9 @@ def select(
     Raises
     ------
     InputError
-        Bad options, more folds than any domain has labels (above 5), no domain that every
-        candidate could be scored on, and all that the direct estimators raise.
+        Bad options, more folds than any domain has labels (primary units, where there are
+        clusters), no domain that every candidate could be scored on, and all that the direct
+        estimators raise.
     EngineUnavailable
         A candidate's engine is not there.
 
@@ -151,7 +151,7 @@ def run_selection(
     *,
     outcome: str,
     domain: str | None,
-    folds: int | Any,
+    folds: int | Any | None,
     level: float,
     sets: Mapping[str, tuple[str, ...]] | None = None,
     announce: Callable[[str], None] | None = None,
@@ -162,14 +162,14 @@ def run_selection(
     ``may_default`` names a candidate where no domain can be scored, instead of raising.
     """
     need_design(design, population)
-    splits = _splits(design, options, folds)
+    splits = splits_of(design, options, folds)
     resamples: list[Resample] = []
     for split in splits:
         sample = domain_sample(
             design, population, outcome=outcome, domain=domain, folds=split.folds
         )
-        if not resamples:
-            _need_fillable_folds(split.folds, sample)
+        if folds is not None and not split.score:
+            need_fillable_folds(split.folds, sample)
         replicates = replicates_of(sample, level=level, seed=options.seed, without=split.without)
         resamples.append(Resample(replicates, split.folds))
     fits = fit_resamples(candidates, resamples, design=design, announce=announce)
@@ -190,50 +190,9 @@ def run_selection(
     return SelectionRun(selection, fits[0], first.sample, splits[0].folds, reference.chosen.request)
 
 
-@dataclass(frozen=True, eq=False)
-class _Split:
-    """One split of the sample: into folds (score ""), or into two parts for a score."""
-
-    score: str
-    folds: Folds
-    without: tuple[int, ...] | None = None
-
-
-def _splits(design: SurveyDesign, options: SelectionOptions, folds: int | Any) -> list[_Split]:
-    """The folds of every repetition, then the hold-out splits of every repetition."""
-    given = not isinstance(folds, (int, np.integer))
-    if given and options.repetitions > 1:
-        raise InputError(
-            "a split that is given cannot be drawn again",
-            code="conflicting_arguments",
-            field="repetitions",
-            expected="repetitions=1, or the number of folds",
-            got=options.repetitions,
-        )
-    seeds = [options.seed + repetition for repetition in range(options.repetitions)]
-    found = [_Split("", make_folds(design, folds, seed=seed)) for seed in seeds]
-    for score, share in split_keys(options.score, options.split).items():
-        # Fitted on part 0, which is the sample without part 1.
-        found += [_Split(score, split_in_two(design, share, seed), (1,)) for seed in seeds]
-    return found
-
-
-def _need_fillable_folds(folds: Folds, sample: DomainSample) -> None:
-    most = int(sample.whole.n[0].max())
-    if folds.n_folds > max(most, USUAL_FOLDS):
-        raise InputError(
-            f"there are more folds ({folds.n_folds}) than labels in any domain ({most})",
-            code="too_many_folds",
-            field="folds",
-            expected=f"at most {max(most, USUAL_FOLDS)}",
-            got=folds.n_folds,
-            hint="No domain has a label in every fold; fewer folds lose nothing.",
-        )
-
-
 def _scores(
     candidates: tuple[Candidate, ...],
-    splits: Sequence[_Split],
+    splits: Sequence[Split],
     resamples: Sequence[Resample],
     fits: Sequence[tuple[CandidateFit, ...]],
     options: SelectionOptions,

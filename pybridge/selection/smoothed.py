@@ -10,6 +10,7 @@ import numpy as np
 from pybridge.design.variance import DomainMoments
 from pybridge.direct.linear import DirectRequest, LinearEstimates, within_domain
 from pybridge.direct.variances import ModelledVariances, modelled_variances
+from pybridge.errors import FitError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import Replicates, direct_request
 from pybridge.smoothing._area_fit import AreaProblem
@@ -39,7 +40,7 @@ class SmoothingProblem:
 
 
 # Direct inputs by what they are made from, for candidates that share them.
-Known = dict[Any, "list[tuple[np.ndarray, np.ndarray, np.ndarray]]"]
+Known = dict[Any, "list[tuple[np.ndarray, np.ndarray, np.ndarray] | FitError]"]
 
 
 def area_problems(
@@ -48,18 +49,28 @@ def area_problems(
     *,
     whole: bool = True,
     known: Known | None = None,
-) -> list[SmoothingProblem]:
+) -> list[SmoothingProblem | FitError]:
     """The whole sample's problem, where it is wanted, then that of the sample without each fold.
 
-    ``known`` keeps direct inputs for the next candidate of the same replicates.
+    ``known`` keeps direct inputs for the next candidate of the same replicates. Where the sample
+    without a fold has no variance to learn from, the error stands in the problem's place.
+
+    Raises
+    ------
+    FitError
+        The whole sample has none.
     """
     x = _covariates(candidate.area_formula or "~ 1", replicates)
     known = {} if known is None else known
     key = candidate.direct, candidate.unit_auxiliary, candidate.slope, candidate.variance
     if key not in known:
         known[key] = _direct_inputs(candidate, replicates, whole)
-    out: list[SmoothingProblem] = []
-    for z, d, c in known[key]:
+    out: list[SmoothingProblem | FitError] = []
+    for inputs in known[key]:
+        if isinstance(inputs, FitError):
+            out.append(inputs)
+            continue
+        z, d, c = inputs
         inside = d + c if candidate.finite_population else d
         area = AreaProblem(z, np.where(np.isnan(z), np.nan, inside), x)
         out.append(SmoothingProblem(area, d, c))
@@ -68,16 +79,22 @@ def area_problems(
 
 def _direct_inputs(
     candidate: Candidate, replicates: Replicates, whole: bool
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | FitError]:
     """Direct estimates z (m,), NaN where there is none, their variances d, and spreads c."""
     population = replicates.population
     request, ht = direct_request(candidate, population), DirectRequest("ht")
-    out = []
+    out: list[tuple[np.ndarray, np.ndarray, np.ndarray] | FitError] = []
     parts = [replicates.sample.whole] if whole else []
     for moments in (*parts, replicates.rest):
         z, base = replicates.linear(request, moments), replicates.linear(ht, moments)
         for r in range(moments.n_replicates):
-            d, c = _sampling_variance(candidate, moments, r, z, base, population.size)
+            try:
+                d, c = _sampling_variance(candidate, moments, r, z, base, population.size)
+            except FitError as error:
+                if moments is replicates.sample.whole:
+                    raise
+                out.append(error)
+                continue
             seen = (moments.n[r] > 0) & np.isfinite(d)
             out.append((np.where(seen, z.estimate[r], np.nan), d, c))
     return out

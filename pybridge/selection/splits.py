@@ -1,15 +1,91 @@
-"""Hold-out splits, as the procedures that people use today."""
+"""All splits that a selection asks for: folds, and the hold-outs that people use today."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pybridge.design.folds import Folds, make_folds
 from pybridge.design.survey_design import SurveyDesign
+from pybridge.direct.inputs import DomainSample
 from pybridge.errors import InputError
+from pybridge.selection.options import SelectionOptions
 
+# K where none is given. DB-CV and SURE need no hold-out of a domain's own: it stays where domains
+# have fewer labels, because smaller training sets would only make the scores larger.
+USUAL_FOLDS = 5
 # The part to fit on; the other one, in per cent, is in the score's name.
 STANDARD_SHARES = (0.5, 0.8)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One split of the sample: into folds (score ""), or into two parts for a score."""
+
+    score: str
+    folds: Folds
+    without: tuple[int, ...] | None = None
+
+
+def splits_of(
+    design: SurveyDesign, options: SelectionOptions, folds: int | Any | None
+) -> list[Split]:
+    """The folds of every repetition, then the hold-out splits of every repetition."""
+    if folds is None:
+        folds = max(2, min(USUAL_FOLDS, int(design.n_psu.sum())))
+    given = not isinstance(folds, (int, np.integer))
+    if given and options.repetitions > 1:
+        raise InputError(
+            "a split that is given cannot be drawn again",
+            code="conflicting_arguments",
+            field="repetitions",
+            expected="repetitions=1, or the number of folds",
+            got=options.repetitions,
+        )
+    seeds = [options.seed + repetition for repetition in range(options.repetitions)]
+    found = [Split("", make_folds(design, folds, seed=seed)) for seed in seeds]
+    for score, share in split_keys(options.score, options.split).items():
+        # Fitted on part 0, which is the sample without part 1.
+        found += [Split(score, split_in_two(design, share, seed), (1,)) for seed in seeds]
+    return found
+
+
+def most_in_a_domain(sample: DomainSample) -> tuple[int, str]:
+    """The largest number of what folds are dealt out of in one domain, and what that is.
+
+    Primary units stay whole: a domain has a label in every one of K folds only where it has
+    labels in K primary units.
+    """
+    clusters = sample.cells.clusters
+    if clusters is None:
+        return int(sample.whole.n[0].max()), "labels"
+    return int(np.bincount(clusters.domain).max()), "primary units with labels"
+
+
+def need_fillable_folds(folds: Folds, sample: DomainSample) -> None:
+    """Refuse a K that was asked for where no domain can have a label in every fold.
+
+    Raises
+    ------
+    InputError
+        ``too_many_folds``, with the largest K that some domain can fill.
+    """
+    most, things = most_in_a_domain(sample)
+    if folds.n_folds <= most:
+        return
+    raise InputError(
+        f"there are more folds ({folds.n_folds}) than {things} in any domain ({most})",
+        code="too_many_folds",
+        field="folds",
+        expected=f"at most {most}" if most >= 2 else f"a domain with at least two {things}",
+        got=folds.n_folds,
+        hint=f"Fewer folds, or none named: {USUAL_FOLDS} are the default whatever the labels, for "
+        "DB-CV and SURE, which need no label in every fold."
+        if most >= 2
+        else "No domain can be scored; evaluate without folds named has all estimates and says so.",
+    )
 
 
 def split_keys(score: str, share: float) -> dict[str, float]:

@@ -117,7 +117,7 @@ class SelectCandidates:
     candidates: tuple[Candidate, ...]
     reference: str = "auto"
     covariance: str = "jackknife"
-    folds: int = 5
+    folds: int | None = None
     level: float = 0.95
     splits: bool = True
 
@@ -146,7 +146,7 @@ class SelectCandidates:
         out["undecided"] = _undecided(found)
         return out
 
-    def split(self, draw: Draw) -> int | np.ndarray:
+    def split(self, draw: Draw) -> int | np.ndarray | None:
         """The folds, for `pybridge.select`; a subclass may give every unit its own."""
         return self.folds
 

@@ -164,3 +164,25 @@ def test_a_set_as_text() -> None:
     assert auxiliary_set("a b = x, y") == ("a b", ["x", "y"])
     with pytest.raises(argparse.ArgumentTypeError):
         auxiliary_set("x,y")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "select"])
+def test_more_folds_than_labels(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = table()
+    few["y"] = few["y"].where(few.groupby("town, state").cumcount() < 12)  # three labels a town
+    path = tmp_path / "few.csv"
+    few.to_csv(path, index=False)
+    words = [command, str(path), *DIRECT, "--auxiliary", "z"]
+    for folds in ("4", "5"):
+        assert main([*words, "--folds", folds, "--json"]) == 2
+        printed, said = capsys.readouterr()
+        error = json.loads(printed)
+        assert (error["code"], error["field"], error["got"]) == ("too_many_folds", "folds", folds)
+        assert error["expected"] == "at most 3" and error["hint"]
+        assert said.startswith("pybridge: error: there are more folds") and said.count("\n") == 1
+    assert main([*words, "--folds", "3"]) == 0
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "No naive CV and no Dong–Li" in capsys.readouterr().out

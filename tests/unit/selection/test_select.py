@@ -465,39 +465,6 @@ def test_a_rare_category_that_a_fold_lacks() -> None:
     assert not np.allclose(run.fit("GREG").rest[1], run.fit("f alone").rest[1], rtol=1e-4)
 
 
-@pytest.mark.parametrize("n_folds", [2, 5, 20])
-def test_few_and_many_folds(n_folds: int) -> None:
-    found = pb.select(*setting(), DIRECT, outcome="y", folds=n_folds)
-    assert found.n_folds == n_folds and found.n_domains_scored["db_cv"] == 10
-
-
-def test_more_folds_than_labels_in_any_domain() -> None:
-    design, known = setting()
-    most = int(design.frame["d"].value_counts().max())
-    assert pb.select(design, known, DIRECT, outcome="y", folds=most).n_folds == most
-    for folds in (most + 1, design.n_units, np.arange(design.n_units) % (most + 1)):
-        with pytest.raises(InputError) as caught:
-            pb.select(design, known, DIRECT, outcome="y", folds=folds)
-        error = caught.value
-        assert (error.code, error.field) == ("too_many_folds", "folds")
-        assert error.expected == f"at most {most}" and error.got == most + 1 or folds is not most
-
-
-def test_three_labels_a_domain_and_five_folds() -> None:
-    # The usual K is no slip: DB-CV needs no hold-out of a domain's own.
-    design, known = setting()
-    sample = design.frame.groupby("d").head(3).assign(w=20.0)
-    small = pb.survey_design(sample, weights="w")
-    found = pb.select(small, known, DIRECT, outcome="y")
-    assert found.n_domains_scored["db_cv"] > 5 and found.n_domains_scored["naive"] == 0
-    assert any("3 in one domain at most" in note for note in found.notes)
-    for score in ("naive", "adjusted"):
-        with pytest.raises(InputError) as caught:
-            pb.select(small, known, DIRECT, outcome="y", score=score)
-        assert caught.value.code == "no_common_domain"
-        assert "a fold that holds none of its labels" in str(caught.value.got)
-
-
 def test_a_negative_score_is_said_and_not_hidden() -> None:
     # Hajek against HT as reference where HT is noise: the score is noise, too.
     table = units()
