@@ -21,7 +21,7 @@ from pybridge.selection.smoothed import Known, SmoothingProblem, area_problems, 
 
 Announce = Callable[[str], None]
 # One split's problems of one candidate; an error where a fold leaves too little to make one.
-Problems = list["SmoothingProblem | FitError"]
+Problems = list[SmoothingProblem | FitError]
 
 
 @dataclass(frozen=True, eq=False)

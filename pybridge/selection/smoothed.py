@@ -40,7 +40,7 @@ class SmoothingProblem:
 
 
 # Direct inputs by what they are made from, for candidates that share them.
-Known = dict[Any, "list[tuple[np.ndarray, np.ndarray, np.ndarray] | FitError]"]
+Known = dict[Any, list[tuple[np.ndarray, np.ndarray, np.ndarray] | FitError]]
 
 
 def area_problems(
