@@ -20,11 +20,12 @@ from pybridge.provenance import provenance
 from pybridge.r import Reply
 
 _SHIM = "survey_estimate"
+_WORDS = ("FUN", "family", "link", "variance", "subset")
+# Options of every call, which say little in a summary.
+_ALWAYS = ("na.rm", "covmat", "drop.empty.groups")
 
 
 def sent_units(design: SvyDesign, names: Mapping[str, str]) -> dict[str, Any]:
-    if not names:  # a design of no column at all: R needs the number of rows
-        return {".rows.": np.zeros(len(design.frame))}
     return units_for_r(design.frame, names, guarded=design.mode == "guarded")
 
 
@@ -40,14 +41,6 @@ def estimated(
     time_limit: float | None,
 ) -> SurveyEstimates:
     """Ask R, and put its numbers into the record."""
-    if not isinstance(design, SvyDesign):
-        raise InputError(
-            "design must come from pybridge.engines.survey.svydesign(...)",
-            code="wrong_type",
-            field="design",
-            expected="SvyDesign",
-            got=type(design).__name__,
-        )
     frame = design.frame
     two_sided = call["function"] == "svyglm"
 
@@ -57,21 +50,30 @@ def estimated(
         return read_one_sided(text, frame, field=name, names=names)
 
     used = [c for name, text in call["formulas"].items() for c in read(name, text).columns]
+    subset = call.get("subset")
+    if subset is not None:
+        used += read_one_sided(subset, frame, field="subset").columns
     sent = design.for_r(tuple(used))
     names = sent["names"]
     if design.mode == "guarded" and not call["options"].get("na.rm"):
-        _refuse_gaps(design, used)
+        _refuse_gaps(design, used, call)
     formulas = {n: read(n, text, names).code for n, text in call["formulas"].items()}
+    if subset is not None:
+        subset = read_one_sided(subset, frame, field="subset", names=names).code
     asked = design_request(
         design,
         call["function"],
         level=level,
         time_limit=time_limit,
-        arguments={**call["formulas"], **{k: call[k] for k in ("FUN", "family") if call.get(k)}},
+        arguments={
+            **call["formulas"],
+            **{name: call[name] for name in _WORDS if call.get(name)},
+            **{name: value for name, value in call["options"].items() if name not in _ALWAYS},
+        },
     )
     inputs = {
         **without_names(sent),
-        "call": {**call, "formulas": formulas},
+        "call": {**call, "formulas": formulas, "subset": subset},
         "level": asked.level,
     }
     units = sent_units(design, names)
@@ -79,15 +81,22 @@ def estimated(
     return _record(design, asked, inputs, names, units, reply)
 
 
-def _refuse_gaps(design: SvyDesign, columns: Sequence[str]) -> None:
+def _refuse_gaps(design: SvyDesign, columns: Sequence[str], call: Mapping[str, Any]) -> None:
+    options = call["options"]
+    glm = call["function"] == "svyglm"
+    if glm and options.get("na.action") in ("na.omit", "na.exclude") and not call["subset"]:
+        return
+    spared: tuple[str, ...] = ()
+    if options.get("na.rm.by"):
+        spared = read_one_sided(call["formulas"]["by"], design.frame, field="by").columns
     for column in columns:
         gaps = design.frame[column].isna().to_numpy()
-        if gaps.any():
+        if gaps.any() and column not in spared:
             raise InputError(
                 f"the column {column!r} is missing in {int(gaps.sum())} units",
                 code="missing_values",
                 field="formula",
-                expected="a value in every row, or na_rm=True",
+                expected=f"a value in every row, or {'na_action' if glm else 'na_rm=True'}",
                 got=f"rows {listed(np.flatnonzero(gaps))} (counted from 0)",
                 hint="R's answer would be NA, or it would leave them out in silence.",
             )
@@ -120,7 +129,9 @@ def _record(
     # The groups come again for every variable.
     n_units = np.full(k, float(value["n"][0]))
     if "n_units" in value:
-        n_units = np.tile(np.asarray(value["n_units"]), k // len(value["n_units"]))
+        counts = np.asarray(value["n_units"])
+        times = k // len(counts)
+        n_units = np.repeat(counts, times) if "separate" in value else np.tile(counts, times)
     status = np.full(k, "ok", dtype=object)
     error, covariance = requests.numbers(value["standard_error"]), np.array(value["covariance"])
     nothing = np.full(k, np.nan)
@@ -158,25 +169,47 @@ def _record(
         n_units=n_units,
         degrees_of_freedom=float(value["degrees"][0]),
         domain_status=status,
+        variation={name: requests.numbers(x) for name, x in value.get("variation", {}).items()},
+        influence=_matrix(value.get("influence")),
     )
+
+
+def _matrix(values: Any) -> np.ndarray | None:
+    return None if values is None else np.atleast_2d(requests.numbers(values))
 
 
 def _margins(
     design: SvyDesign, value: Mapping[str, Any], users: Mapping[str, str], k: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Labels of svyby's groups as the user has them, and which variable each number is of."""
+    if "separate" in value:
+        return _strata(design, value, users)
     if "by" not in value:
         return {}, _labelled(value["names"], {column: name for name, column in users.items()})
     found = {}
     for name, labels in value["by"].items():
         column = users.get(name, name)
-        own = {}
-        if column in design.frame.columns:
-            own = {_as_r_writes(label): label for label in design.frame[column].dropna().unique()}
-        part = np.array([own.get(str(label), label) for label in labels], dtype=object)
-        found[column] = np.tile(part, k // len(labels))
+        found[column] = np.tile(_own_labels(design, column, labels), k // len(labels))
     variables = _labelled(value["statistics"], {column: name for name, column in users.items()})
     return found, np.repeat(variables, k // len(variables))
+
+
+def _strata(
+    design: SvyDesign, value: Mapping[str, Any], users: Mapping[str, str]
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Of separate ratios: the stratum and the ratio of each number, stratum by stratum."""
+    (column,) = read_one_sided(design.formulas["strata"], design.frame, field="strata").columns[:1]
+    labels = _own_labels(design, column, value["strata"])
+    ratios = _labelled(value["statistics"], {user: name for name, user in users.items()})
+    return {column: np.repeat(labels, len(ratios))}, np.tile(ratios, len(labels))
+
+
+def _own_labels(design: SvyDesign, column: str, labels: Sequence[Any]) -> np.ndarray:
+    """R's labels of groups as the user has them in this column."""
+    own = {}
+    if column in design.frame.columns:
+        own = {_as_r_writes(label): label for label in design.frame[column].dropna().unique()}
+    return np.array([own.get(str(label), label) for label in labels], dtype=object)
 
 
 def _as_r_writes(label: Any) -> str:

@@ -1,22 +1,21 @@
-"""survey's svymean, svytotal, svyratio, svyby and svyglm on a design."""
+"""survey's svymean, svytotal, svyratio and svyby on a design."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pybridge._options import choose
 from pybridge.engines import _sae_request as requests
-from pybridge.engines._survey_answer import estimated, sent_units, without_names
-from pybridge.engines._survey_design import SvyDesign, design_request
+from pybridge.engines._survey_answer import estimated
+from pybridge.engines._survey_design import SvyDesign, need_design
 from pybridge.engines._survey_record import SurveyEstimates
 from pybridge.errors import InputError
 
 STATISTICS = ("svymean", "svytotal", "svyratio")
-FAMILIES = ("gaussian", "binomial", "poisson", "quasibinomial", "quasipoisson", "Gamma")
-LINKS = ("identity", "log", "logit", "probit", "cloglog", "cauchit", "inverse", "sqrt")
+VARTYPES = ("se", "ci", "cv", "cvpct", "var")
 
 
 def svymean(
@@ -24,7 +23,8 @@ def svymean(
     design: SvyDesign,
     *,
     na_rm: bool = False,
-    deff: bool = False,
+    deff: bool | str = False,
+    influence: bool = False,
     level: float = 0.95,
     time_limit: float | None = None,
 ) -> SurveyEstimates:
@@ -38,8 +38,10 @@ def svymean(
     na_rm : bool
         Whether units with missing values are left out (as if they were outside the population).
         Guarded, they are refused without it; R's answer is NA then.
-    deff : bool
-        Whether design effects are computed.
+    deff : bool or "replace"
+        Whether design effects are computed; ``"replace"``: against a sample with replacement.
+    influence : bool
+        Whether the record gets R's influence functions of the units, ``influence`` (n, k).
     level : float
         Confidence level of the t intervals with the design's degrees of freedom.
     time_limit : float, optional
@@ -57,7 +59,9 @@ def svymean(
         Where R stops.
     EngineTimeout, EngineUnavailable
     """
-    return _whole("svymean", {"x": x}, design, na_rm, deff, level, time_limit)
+    options = _whole(design, na_rm, deff, influence)
+    call = {"function": "svymean", "formulas": {"x": x}, "options": options}
+    return estimated(design, call, level=level, time_limit=time_limit)
 
 
 def svytotal(
@@ -65,12 +69,15 @@ def svytotal(
     design: SvyDesign,
     *,
     na_rm: bool = False,
-    deff: bool = False,
+    deff: bool | str = False,
+    influence: bool = False,
     level: float = 0.95,
     time_limit: float | None = None,
 ) -> SurveyEstimates:
     """Totals of the whole population by survey::svytotal; arguments as in `svymean`."""
-    return _whole("svytotal", {"x": x}, design, na_rm, deff, level, time_limit)
+    options = _whole(design, na_rm, deff, influence)
+    call = {"function": "svytotal", "formulas": {"x": x}, "options": options}
+    return estimated(design, call, level=level, time_limit=time_limit)
 
 
 def svyratio(
@@ -78,36 +85,78 @@ def svyratio(
     denominator: str,
     design: SvyDesign,
     *,
+    separate: bool = False,
     na_rm: bool = False,
-    deff: bool = False,
+    covmat: bool = True,
+    deff: bool | str = False,
+    influence: bool = False,
     level: float = 0.95,
     time_limit: float | None = None,
 ) -> SurveyEstimates:
     """Ratios of totals by survey::svyratio, with their covariance.
 
-    ``numerator`` and ``denominator`` are formulas without a left-hand side; the rest as in
-    `svymean`.
+    Parameters
+    ----------
+    numerator, denominator : str
+        Formulas without a left-hand side.
+    design, na_rm, deff, level, time_limit
+        As in `svymean`.
+    separate : bool
+        Whether each stratum has ratios of its own (the separate ratio estimator): one row a stratum
+        and ratio, the stratum in ``by``. R hands none of the other options on to the strata.
+    covmat : bool
+        Whether several ratios have their covariance; NaN beside the variances without it.
+    influence : bool
+        Whether the record gets R's influence functions; R has them for the last ratio only.
     """
+    need_design(design)
     formulas = {"numerator": numerator, "denominator": denominator}
-    return _whole("svyratio", formulas, design, na_rm, deff, level, time_limit)
-
-
-def _whole(
-    function: str,
-    formulas: Mapping[str, str],
-    design: SvyDesign,
-    na_rm: bool,
-    deff: bool,
-    level: float,
-    time_limit: float | None,
-) -> SurveyEstimates:
-    options: dict[str, Any] = {"na.rm": requests.flag("na_rm", na_rm)}
-    if requests.flag("deff", deff):
-        options["deff"] = True
-    if function == "svyratio":
-        options["covmat"] = True
-    call = {"function": function, "formulas": formulas, "options": options}
+    options = _whole(design, na_rm, deff, influence)
+    options["covmat"] = requests.flag("covmat", covmat)
+    if requests.flag("separate", separate):
+        _refuse_separate(design, options)
+        options = {"separate": True}
+    call = {"function": "svyratio", "formulas": formulas, "options": options}
     return estimated(design, call, level=level, time_limit=time_limit)
+
+
+def _refuse_separate(design: SvyDesign, options: Mapping[str, Any]) -> None:
+    words = [name for name in ("na.rm", "deff", "influence") if options.get(name)]
+    if "strata" in design.formulas and not words:
+        return
+    got = f"{words[0].replace('.', '_')}=True" if words else "a design without strata"
+    raise InputError(
+        "separate=True is one ratio a stratum, without R's other options",
+        code="not_available",
+        field="separate",
+        expected="a design with strata, and no na_rm, deff, influence",
+        got=got,
+        hint="R hands them on to no stratum, and says nothing.",
+    )
+
+
+def _whole(design: SvyDesign, na_rm: Any, deff: Any, influence: Any) -> dict[str, Any]:
+    """R's options of means, totals and ratios; those that are asked for."""
+    need_design(design)
+    options: dict[str, Any] = {"na.rm": requests.flag("na_rm", na_rm), **_effect(deff)}
+    if requests.flag("influence", influence):
+        if design.pps is not None:
+            raise InputError(
+                "R has no influence functions for sampling proportional to size",
+                code="not_available",
+                field="influence",
+                expected="a design without pps",
+                got=f"pps={design.pps!r}",
+            )
+        options["influence"] = True
+    return options
+
+
+def _effect(deff: Any) -> dict[str, Any]:
+    """R's deff: a flag, or "replace"."""
+    if isinstance(deff, str):
+        return {"deff": choose("deff", deff, ("replace",))}
+    return {"deff": True} if requests.flag("deff", deff) else {}
 
 
 def svyby(
@@ -118,9 +167,14 @@ def svyby(
     *,
     denominator: str | None = None,
     na_rm: bool = False,
-    deff: bool = False,
+    deff: bool | str = False,
+    keep_var: bool = True,
+    keep_names: bool = True,
+    vartype: str | Sequence[str] = "se",
     drop_empty_groups: bool = True,
     covmat: bool = True,
+    na_rm_by: bool = False,
+    na_rm_all: bool = False,
     level: float = 0.95,
     time_limit: float | None = None,
 ) -> SurveyEstimates:
@@ -136,10 +190,20 @@ def svyby(
     FUN : {"svymean", "svytotal", "svyratio"}
     denominator : str, optional
         For svyratio.
+    keep_var : bool
+        Whether R computes variances; without them there are no standard errors and no covariance.
+    keep_names : bool
+        Whether R names the rows by their groups; numbers otherwise.
+    vartype : str or sequence of str
+        ``se``, ``ci``, ``cv``, ``cvpct``, ``var``: R's own columns in its table, which are in
+        ``variation`` of the record. (R has no SE() of a table with ``ci`` alone.)
     covmat : bool
         Whether all domains' estimates have their covariance. R itself stops at this on a calibrated
         design and beside missing values; guarded it is then made of the linearised scores, for
         means and totals.
+    na_rm_by, na_rm_all : bool
+        Whether units without a group, and groups without a known value of the variables, are left
+        out.
     na_rm, deff, drop_empty_groups, level, time_limit
         As in R and in `svymean`.
 
@@ -149,6 +213,7 @@ def svyby(
         Guarded, domains in the order of their labels' characters whatever the locale, and no
         standard error for a domain of one unit. Raw, in R's order, with R's 0.
     """
+    need_design(design)
     choose("FUN", FUN, STATISTICS)
     if (FUN == "svyratio") != (denominator is not None):
         raise InputError(
@@ -161,55 +226,31 @@ def svyby(
     formulas = {"formula": formula, "by": by}
     if denominator is not None:
         formulas["denominator"] = denominator
+    variances = requests.flag("keep_var", keep_var)
     options: dict[str, Any] = {
         "na.rm": requests.flag("na_rm", na_rm),
-        "covmat": requests.flag("covmat", covmat),
+        "covmat": requests.flag("covmat", covmat) and variances,
         "drop.empty.groups": requests.flag("drop_empty_groups", drop_empty_groups),
+        **_effect(deff),
     }
-    if requests.flag("deff", deff):
-        options["deff"] = True
+    for name, value, usual in (
+        ("keep.var", variances, True),
+        ("keep.names", keep_names, True),
+        ("na.rm.by", na_rm_by, False),
+        ("na.rm.all", na_rm_all, False),
+    ):
+        if requests.flag(name.replace(".", "_"), value) != usual:
+            options[name] = not usual
+    kinds = _vartype(vartype)
+    if kinds != ["se"]:
+        options["vartype"] = kinds
     call = {"function": "svyby", "formulas": formulas, "FUN": FUN, "options": options}
     return estimated(design, call, level=level, time_limit=time_limit)
 
 
-def svyglm(
-    formula: str,
-    design: SvyDesign,
-    *,
-    family: str = "gaussian",
-    link: str | None = None,
-    level: float = 0.95,
-    time_limit: float | None = None,
-) -> SurveyEstimates:
-    """Regression coefficients of a finite population by survey::svyglm.
-
-    Parameters
-    ----------
-    formula : str
-        ``"y ~ x + as.factor(g)"``.
-    design : SvyDesign
-        Calibrated or not.
-    family : str
-        gaussian, binomial, poisson, quasibinomial, quasipoisson or Gamma.
-    link : str, optional
-        R's default of the family otherwise.
-    level, time_limit
-        As in `svymean`; the degrees of freedom are those of R's summary.
-    """
-    choose("family", family, FAMILIES)
-    call = {
-        "function": "svyglm",
-        "formulas": {"formula": formula},
-        "family": family,
-        "link": None if link is None else choose("link", link, LINKS),
-        "options": {},
-    }
-    return estimated(design, call, level=level, time_limit=time_limit)
-
-
-def weights(design: SvyDesign, *, time_limit: float | None = None) -> np.ndarray:
-    """The weights (n,) of the sample's units after all calibrations, by R's weights()."""
-    sent = design.for_r()
-    asked = design_request(design, "weights", level=0.95, time_limit=time_limit)
-    inputs = {**without_names(sent), "data": sent_units(design, sent["names"])}
-    return np.array(requests.ask("survey_weights", inputs, asked).value["weights"])
+def _vartype(given: Any) -> list[str]:
+    words = [given] if isinstance(given, str) or not np.iterable(given) else list(given)
+    if not words:
+        choose("vartype", None, VARTYPES)
+    chosen = [choose("vartype", word, VARTYPES) for word in words]
+    return [word for word in VARTYPES if word in chosen]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed, need_columns, need_frame, numeric_column, real_array
-from pybridge._options import LONELY_PSU, MODES, choose, real_number, whole_number
+from pybridge._checks import need_frame, real_array
+from pybridge._options import LONELY_PSU, MODES, choose
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
-from pybridge.engines._sae_input import column_values
 from pybridge.engines._sae_request import SaeRequest
-from pybridge.engines._survey_units import check_design, check_strata, units_for_r
+from pybridge.engines._survey_units import check_design
 from pybridge.errors import InputError
 
 PPS = ("brewer", "overton", "HR", "ppsmat", "poisson")
-CALFUNS = ("linear", "raking", "logit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +156,7 @@ def svydesign(
     need_frame("data", data)
     guarded = choose("mode", mode, MODES) == "guarded"
     given = {"ids": ids, "probs": probs, "strata": strata, "fpc": fpc, "weights": weights}
-    formulas = {name: _formula(name, item) for name, item in given.items() if item is not None}
+    formulas = {name: side(name, item) for name, item in given.items() if item is not None}
     for name, text in formulas.items():
         read_one_sided(text, data, field=name)
     options: dict[str, Any] = {"nest": requests.flag("nest", nest)}
@@ -187,83 +185,6 @@ def svydesign(
     return design
 
 
-def calibrate(
-    design: SvyDesign,
-    formula: str,
-    population: Mapping[str, float],
-    *,
-    calfun: str = "linear",
-    bounds: tuple[float, float] | None = None,
-    maxit: int = 50,
-    epsilon: float = 1e-7,
-    force: bool = False,
-    aggregate_stage: int | None = None,
-) -> SvyDesign:
-    """The design calibrated to population totals by survey::calibrate (GREG for ``linear``).
-
-    Parameters
-    ----------
-    design : SvyDesign
-    formula : str
-        Auxiliary variables, ``"~ x + g"``.
-    population : mapping of str to float
-        Totals by the names of R's model matrix: ``"(Intercept)"``, ``"x"``, ``"gB"`` ... Guarded,
-        other names are refused with those that are wanted; R warns and puts them into an order, or
-        takes them by position.
-    calfun : {"linear", "raking", "logit"}
-    bounds : pair of float, optional
-        Of the ratios of new and old weights.
-    maxit, epsilon, force
-        As in R.
-    aggregate_stage : int, optional
-        The stage within which the new weights are constant.
-    """
-    read_one_sided(formula, design.frame, field="formula")
-    totals = {str(name): real_number("population", value) for name, value in population.items()}
-    options: dict[str, Any] = {
-        "calfun": choose("calfun", calfun, CALFUNS),
-        "maxit": whole_number("maxit", maxit, least=1),
-        "epsilon": real_number("epsilon", epsilon),
-        "force": requests.flag("force", force),
-    }
-    if bounds is not None:
-        options["bounds"] = np.array([real_number("bounds", bound) for bound in bounds])
-    if aggregate_stage is not None:
-        options["aggregate.stage"] = whole_number("aggregate_stage", aggregate_stage, least=1)
-    if design.mode == "guarded":
-        totals = _totals(design, formula, totals)
-    step = {"call": "calibrate", "formula": formula, "population": totals, "options": options}
-    return replace(design, steps=(*design.steps, step))
-
-
-def postStratify(
-    design: SvyDesign, strata: str, population: pd.DataFrame, *, partial: bool = False
-) -> SvyDesign:
-    """The design post-stratified to known counts by survey::postStratify.
-
-    Parameters
-    ----------
-    design : SvyDesign
-    strata : str
-        Formula or name of the post-strata.
-    population : pandas.DataFrame
-        The columns of the post-strata and ``Freq``, the population's counts.
-    partial : bool
-        Whether post-strata without units are passed over.
-    """
-    formula = _formula("strata", strata)
-    columns = read_one_sided(formula, design.frame, field="strata").columns
-    need_frame("population", population)
-    need_columns(population, [*columns, "Freq"], field="population")
-    numeric_column(population, "Freq", field="population")
-    if design.mode == "guarded":
-        check_strata(design, columns, population, partial=partial)
-    table = {name: column_values(population[name]) for name in (*columns, "Freq")}
-    options = {"partial": requests.flag("partial", partial)}
-    step = {"call": "postStratify", "formula": formula, "population": table, "options": options}
-    return replace(design, steps=(*design.steps, step))
-
-
 def design_request(design: SvyDesign, function: str, **words: Any) -> SaeRequest:
     """A request about the design, for messages and records."""
     arguments = {"design": design.summary(), **words.pop("arguments", {})}
@@ -272,7 +193,8 @@ def design_request(design: SvyDesign, function: str, **words: Any) -> SaeRequest
     )
 
 
-def _formula(name: str, item: Any) -> str:
+def side(name: str, item: Any) -> str:
+    """A one-sided formula from a formula or the name of a column."""
     if name == "ids" and not isinstance(item, bool) and item in (0, 1):
         return "~1"
     if not isinstance(item, str):
@@ -285,6 +207,19 @@ def _formula(name: str, item: Any) -> str:
         )
     text = item.strip()
     return text if text.startswith("~") else f"~ `{text}`"
+
+
+def need_design(design: Any) -> SvyDesign:
+    """InputError for anything but a design of `svydesign`."""
+    if isinstance(design, SvyDesign):
+        return design
+    raise InputError(
+        "design must come from pybridge.engines.survey.svydesign(...)",
+        code="wrong_type",
+        field="design",
+        expected="SvyDesign",
+        got=type(design).__name__,
+    )
 
 
 def _missing(field: str, message: str) -> InputError:
@@ -316,30 +251,13 @@ def _joint(joint: Any, pps: str | None, n: int) -> np.ndarray | None:
     return matrix
 
 
-def _totals(design: SvyDesign, formula: str, totals: Mapping[str, float]) -> dict[str, float]:
-    """The totals in the order of the model matrix, whose names they must have."""
-    read = read_one_sided(formula, design.frame, field="formula")
-    asked = design_request(design, "calibrate", level=0.95, time_limit=None)
-    inputs = {
-        "formula": read.code,
-        "functions": list(FUNCTIONS),
-        "data": units_for_r(design.frame, read.names, guarded=True),
-    }
-    terms = list(requests.ask("survey_terms", inputs, asked).value["terms"])
-    shown = [read.label(term) for term in terms]
-    if set(shown) != set(totals):
-        raise InputError(
-            "population totals must have the names of the auxiliary variables in R",
-            code="unknown_total",
-            field="population",
-            expected=listed(shown, most=20),
-            got=listed(totals, most=20),
-        )
-    return {term: totals[label] for term, label in zip(terms, shown)}
-
-
 def _population_for_r(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     table = step["population"]
     if step["call"] == "postStratify":
         return {names.get(name, name): column for name, column in table.items()}
-    return {"name": list(table), "value": np.array(list(table.values()), dtype=np.float64)}
+    names_of = list(next(iter(table.values())))
+    values = np.array(
+        [[one[name] for name in names_of] for one in table.values()], dtype=np.float64
+    )
+    # One row a cluster; without a stage a single row, which R gets as a vector.
+    return {"name": names_of, "value": values[0] if list(table) == [None] else values}

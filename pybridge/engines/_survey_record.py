@@ -39,6 +39,10 @@ class SurveyEstimates(SaeUnitRecord):
         R's degf of the design (of svyglm: of its residuals), which the intervals are made with.
     domain_status : numpy.ndarray
         Shape (k,), object: ``ok`` or ``single_unit``.
+    variation : mapping of str to numpy.ndarray
+        Of svyby: R's own columns of ``vartype`` (se, ci_l, ci_u, cv, cv%, var), each (k,).
+    influence : numpy.ndarray or None
+        Shape (n, k), R's influence functions where they were asked for.
     """
 
     names: np.ndarray
@@ -53,6 +57,8 @@ class SurveyEstimates(SaeUnitRecord):
     n_units: np.ndarray
     degrees_of_freedom: float
     domain_status: np.ndarray
+    variation: Mapping[str, np.ndarray]
+    influence: np.ndarray | None
 
     @property
     def cv(self) -> np.ndarray:
@@ -101,6 +107,7 @@ class SurveyEstimates(SaeUnitRecord):
             "status": self.status,
             "estimates": plain(self.to_frame().to_dict("list")),
             "covariance": plain(self.covariance),
+            "variation": plain(self.variation),
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
@@ -141,11 +148,14 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> 
         )
     asked = inputs["call"]
     words = [f"{name} = {code}" for name, code in asked["formulas"].items()] + ["design = design"]
+    if asked.get("subset"):
+        words.append(f"subset = {asked['subset'].lstrip('~ ')}")
     if asked.get("FUN"):
         words.append(f"FUN = survey::{asked['FUN']}")
     if asked.get("family"):
-        link = "" if asked.get("link") is None else f"link = {r.text(asked['link'])}"
-        words.append(f"family = stats::{asked['family']}({link})")
+        given = {name: asked[name] for name in ("link", "variance") if asked.get(name)}
+        inside = ", ".join(f"{name} = {r.text(word)}" for name, word in given.items())
+        words.append(f"family = stats::{asked['family']}({inside})")
     options = dict(asked["options"])
     if by_scores:
         options["covmat"] = False
@@ -156,6 +166,9 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> 
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:
+    if options.get("calfun") == "sinh":  # the one function that R knows by its object only
+        options = {name: value for name, value in options.items() if name != "calfun"}
+        return ["calfun = survey::cal.sinh", *_options(options)]
     return [f"{r.name(name)} = {r.value(value)}" for name, value in options.items()]
 
 
@@ -171,5 +184,8 @@ def _population(step: Mapping[str, Any]) -> str:
     table = step["population"]
     if step["call"] == "postStratify":
         return r.frame(table)
-    values = r.vector(map(r.number, table["value"]))
-    return f"setNames({values}, {r.vector(map(r.text, table['name']))})"
+    names = r.vector(map(r.text, table["name"]))
+    values = np.asarray(table["value"])
+    named = [f"setNames({r.vector(map(r.number, row))}, {names})" for row in np.atleast_2d(values)]
+    inside = ",\n  ".join(named)
+    return named[0] if values.ndim == 1 else f"list({inside})"

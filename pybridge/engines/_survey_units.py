@@ -25,6 +25,8 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
     Guarded, text goes as a factor with its levels in the order of their characters' codes: R would
     order them by the session's locale, and with them domains and contrasts.
     """
+    if not names:  # a design or a formula of no column at all: R needs the number of rows
+        return {".rows.": np.zeros(len(table))}
     found: dict[str, Any] = {}
     for column, name in names.items():
         values = table[column]

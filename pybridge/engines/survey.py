@@ -8,9 +8,11 @@ every other estimate are ``horvitz_thompson(..., engine="survey")`` and so on.
 
 from __future__ import annotations
 
-from pybridge.engines._survey_call import svyby, svyglm, svymean, svyratio, svytotal, weights
-from pybridge.engines._survey_design import SvyDesign, calibrate, postStratify, svydesign
+from pybridge.engines._survey_call import svyby, svymean, svyratio, svytotal
+from pybridge.engines._survey_design import SvyDesign, svydesign
+from pybridge.engines._survey_glm import svyglm, weights
 from pybridge.engines._survey_record import SurveyEstimates
+from pybridge.engines._survey_steps import calibrate, postStratify
 
 __all__ = [
     "SurveyEstimates",

@@ -5,7 +5,7 @@
 #   steps      a list of list(call = "calibrate" or "postStratify", formula, population, options)
 #   lonely, lonely_domain  survey.lonely.psu and survey.adjust.domain.lonely
 #   functions  what formulas may call
-#   call       function, formulas, options, and for svyglm family and link
+#   call       function, formulas, options, and for svyglm subset, family, link and variance
 #   guarded    FALSE: R's function as it is
 #   level      of the intervals
 #   file       where to keep the object that R's function returned, or NULL
@@ -36,12 +36,18 @@ survey_design <- function(inputs) {
     population <- step$population
     place$population <- if (step$call == "postStratify") {
       shared_frame(population)
+    } else if (is.matrix(population$value)) { # a row for each cluster
+      lapply(seq_len(nrow(population$value)), function(i) {
+        stats::setNames(population$value[i, ], population$name)
+      })
     } else {
       stats::setNames(as.numeric(population$value), population$name)
     }
     function_name <- call("::", quote(survey), as.name(step$call))
+    options <- step$options
+    if (identical(options$calfun, "sinh")) options$calfun <- quote(survey::cal.sinh)
     words <- c(
-      list(quote(design), survey_formula(step$formula, inputs), quote(population)), step$options
+      list(quote(design), survey_formula(step$formula, inputs), quote(population)), options
     )
     place$design <- eval(as.call(c(list(function_name), words)), place)
   }
@@ -65,9 +71,11 @@ survey_object <- function(inputs, design) {
   place$design <- design
   words$design <- quote(design)
   if (!is.null(asked$FUN)) words$FUN <- call("::", quote(survey), as.name(asked$FUN))
+  if (!is.null(asked$subset)) words$subset <- survey_formula(asked$subset, inputs)[[2L]]
   if (!is.null(asked$family)) {
-    link <- if (!is.null(asked$link)) list(link = asked$link)
-    words$family <- as.call(c(list(call("::", quote(stats), as.name(asked$family))), link))
+    given <- c(list(link = asked$link), list(variance = asked$variance))
+    given <- given[!vapply(given, is.null, NA)]
+    words$family <- as.call(c(list(call("::", quote(stats), as.name(asked$family))), given))
   }
   eval(as.call(c(list(fun), words, asked$options)), place)
 }
@@ -88,6 +96,7 @@ survey_estimate <- function(inputs) {
       survey_object(inputs, design)
     })
     shared_keep(object, inputs$file)
+    if (inherits(object, "svyratio_separate")) return(survey_strata(object, design, inputs))
     out <- list(
       names = names(stats::coef(object)), estimate = as.vector(stats::coef(object)),
       standard_error = as.vector(survey_errors(object)),
@@ -102,10 +111,15 @@ survey_estimate <- function(inputs) {
       out$lower <- as.vector(interval[, 1])
       out$upper <- as.vector(interval[, 2])
     }
-    effect <- if (isTRUE(asked$options$deff)) try(survey::deff(object), silent = TRUE)
-    if (is.numeric(effect)) out$deff <- as.vector(effect)
-    if (by) out <- survey_groups(out, object, design, inputs, scores)
+    if (!is.null(asked$options$deff)) out$deff <- survey_effects(object)
+    influence <- attr(object, "influence")
+    if (!is.null(influence)) out$influence <- unname(as.matrix(influence))
+    if (by) {
+      out <- survey_groups(out, object, design, inputs, scores)
+      out$variation <- survey_variation(object)
+    }
     if (asked[["function"]] == "svyglm") {
+      out$n <- as.double(length(object$y))
       out$degrees <- as.double(object$df.residual)
       out$dispersion <- as.double(summary(object)$dispersion)
     }
@@ -113,9 +127,26 @@ survey_estimate <- function(inputs) {
   })
 }
 
+# Where R has no standard errors: without variances, and of a table with intervals alone.
 survey_errors <- function(object) {
+  about <- attr(object, "svyby")
+  if (!is.null(about) && (about$vars == 0 || identical(about$vartype, "ci"))) {
+    own <- attr(object, "var")
+    size <- length(stats::coef(object))
+    return(if (about$vars == 0 || is.null(own)) rep(NaN, size) else sqrt(diag(as.matrix(own))))
+  }
   error <- survey::SE(object)
   if (is.data.frame(error)) unlist(error, use.names = FALSE) else as.vector(error)
+}
+
+# Design effects. deff() of svyby() looks in other columns beside vartype = "ci", and stops at
+# "replace"; of a ratio it takes the diagonal of a table that has none.
+survey_effects <- function(object) {
+  if (inherits(object, "svyratio")) return(as.vector(attr(object, "deff")))
+  if (!inherits(object, "svyby")) return(as.vector(survey::deff(object)))
+  count <- attr(object, "svyby")$nstats
+  own <- unclass(object)[length(object) - count + seq_len(count)]
+  as.vector(as.matrix(as.data.frame(own)))
 }
 
 survey_interval <- function(object, level, degrees) {
@@ -126,10 +157,52 @@ survey_interval <- function(object, level, degrees) {
 survey_covariance <- function(object, error) {
   if (inherits(object, "svyby")) {
     own <- attr(object, "var") # a number where there is one group; NULL without covmat
+    if (is.null(own) && anyNA(error)) return(matrix(NaN, length(error), length(error)))
     if (is.null(own)) return(diag(error^2, length(error)))
     if (is.null(dim(own))) return(matrix(own, 1L, 1L))
   }
   unname(as.matrix(stats::vcov(object)))
+}
+
+# The columns that svyby() puts beside its statistics, as `vartype` asks for them.
+survey_variation <- function(object) {
+  about <- attr(object, "svyby")
+  if (about$vars == 0) return(list())
+  words <- c("se", "ci", "cv", "cvpct", "var")
+  kinds <- list(se = "se", ci = c("ci_l", "ci_u"), cv = "cv", cvpct = "cv%", var = "var")
+  kinds <- unlist(kinds[words[words %in% about$vartype]], use.names = FALSE)
+  first <- max(about$margins) + about$nstats
+  own <- function(k) as.matrix(as.data.frame(unclass(object)[first + (k - 1) * about$nstats +
+    seq_len(about$nstats)]))
+  stats::setNames(lapply(seq_along(kinds), function(k) as.vector(own(k))), kinds)
+}
+
+# svyratio(separate = TRUE): ratios of every stratum, which are independent of each other.
+survey_strata <- function(object, design, inputs) {
+  parts <- object$ratios
+  degrees <- as.double(survey::degf(design))
+  each <- length(stats::coef(parts[[1L]]))
+  covariance <- matrix(0, each * length(parts), each * length(parts))
+  intervals <- list()
+  for (i in seq_along(parts)) {
+    here <- (i - 1) * each + seq_len(each)
+    covariance[here, here] <- unname(as.matrix(stats::vcov(parts[[i]])))
+    intervals[[i]] <- survey_interval(parts[[i]], inputs$level, degrees)
+  }
+  intervals <- do.call(rbind, intervals)
+  strata <- as.character(object$strata)
+  own <- as.character(design$strata[, 1L])
+  counts <- vapply(strata, function(s) as.double(sum(own == s)), 0, USE.NAMES = FALSE)
+  names <- names(stats::coef(parts[[1L]]))
+  list(
+    names = paste(rep(strata, each = each), names, sep = ":"),
+    estimate = unlist(lapply(parts, stats::coef), use.names = FALSE),
+    standard_error = unlist(lapply(parts, survey::SE), use.names = FALSE),
+    covariance = covariance, lower = as.vector(intervals[, 1]), upper = as.vector(intervals[, 2]),
+    degrees = degrees, weight_total = sum(stats::weights(design)), by_scores = FALSE,
+    n = as.double(nrow(design$variables)), separate = TRUE, strata = strata, statistics = names,
+    n_units = counts
+  )
 }
 
 # Labels of svyby's groups, their numbers of units, and, where asked for, the covariance that it

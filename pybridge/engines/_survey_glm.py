@@ -1,0 +1,154 @@
+"""survey's svyglm on a design, and the design's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pybridge._checks import number_vector
+from pybridge._options import choose, real_number, whole_number
+from pybridge.engines import _sae_request as requests
+from pybridge.engines._survey_answer import estimated, sent_units, without_names
+from pybridge.engines._survey_design import SvyDesign, design_request, need_design
+from pybridge.engines._survey_record import SurveyEstimates
+from pybridge.errors import InputError
+
+FAMILIES = (
+    *("gaussian", "binomial", "poisson", "quasibinomial", "quasipoisson", "Gamma"),
+    *("inverse.gaussian", "quasi"),
+)
+LINKS = (
+    *("identity", "log", "logit", "probit", "cloglog", "cauchit", "inverse", "sqrt"),
+    "1/mu^2",
+)
+VARIANCES = ("constant", "mu(1-mu)", "mu", "mu^2", "mu^3")
+GAPS = ("na.omit", "na.exclude", "na.fail")
+
+
+def svyglm(
+    formula: str,
+    design: SvyDesign,
+    *,
+    subset: str | None = None,
+    family: str = "gaussian",
+    link: str | None = None,
+    variance: str | None = None,
+    start: Sequence[float] | None = None,
+    rescale: bool = True,
+    deff: bool = False,
+    influence: bool = False,
+    epsilon: float | None = None,
+    maxit: int | None = None,
+    na_action: str | None = None,
+    level: float = 0.95,
+    time_limit: float | None = None,
+) -> SurveyEstimates:
+    """Regression coefficients of a finite population by survey::svyglm.
+
+    Parameters
+    ----------
+    formula : str
+        ``"y ~ x + as.factor(g)"``.
+    design : SvyDesign
+        Calibrated or not.
+    subset : str, optional
+        A condition in R's words, ``"x > 10 & g == 'a'"``: the domain of the regression, the rest
+        of the sample kept for the variances.
+    family : str
+        gaussian, binomial, poisson, quasibinomial, quasipoisson, Gamma, inverse.gaussian or quasi.
+    link : str, optional
+        R's default of the family otherwise.
+    variance : str, optional
+        The variance function of ``quasi``: constant, mu, mu^2, mu^3 or mu(1-mu).
+    start : sequence of float, (p,), optional
+        Where the search starts.
+    rescale : bool
+        Whether R divides the weights by their mean; their size matters to the search only.
+    deff : bool
+        Whether design effects of the coefficients are computed.
+    influence : bool
+        Whether the record gets R's influence functions (survey 4.1-1 stops at it).
+    epsilon, maxit : float, int, optional
+        Of glm's search; R's are 1e-8 and 25.
+    na_action : {"na.omit", "na.exclude", "na.fail"}, optional
+        What R does with units that lack a value; guarded, they are refused where nothing is said.
+    level, time_limit
+        As in `svymean`; the degrees of freedom are those of R's summary.
+
+    Raises
+    ------
+    InputError
+        Before survey is called.
+    EngineError
+        Where R stops.
+    EngineTimeout, EngineUnavailable
+    """
+    need_design(design)
+    choose("family", family, FAMILIES)
+    if (family == "quasi") < (variance is not None):
+        raise InputError(
+            "variance is of family='quasi'",
+            code="not_available",
+            field="variance",
+            expected="family='quasi', or no variance",
+            got=f"family={family!r}",
+        )
+    options: dict[str, Any] = {}
+    if start is not None:
+        options["start"] = number_vector("start", start)
+    if epsilon is not None:
+        options["epsilon"] = real_number("epsilon", epsilon)
+    if maxit is not None:
+        options["maxit"] = whole_number("maxit", maxit, least=1)
+    if na_action is not None:
+        options["na.action"] = choose("na_action", na_action, GAPS)
+    for name, value, usual in (
+        ("rescale", rescale, True),
+        ("deff", deff, False),
+        ("influence", influence, False),
+    ):
+        if requests.flag(name, value) != usual:
+            options[name] = not usual
+    call = {
+        "function": "svyglm",
+        "formulas": {"formula": formula},
+        "subset": _condition(subset),
+        "family": family,
+        "link": None if link is None else choose("link", link, LINKS),
+        "variance": None if variance is None else choose("variance", variance, VARIANCES),
+        "options": options,
+    }
+    return estimated(design, call, level=level, time_limit=time_limit)
+
+
+def _condition(subset: Any) -> str | None:
+    """A condition as a one-sided formula, the form in which R looks it through."""
+    if subset is None:
+        return None
+    if isinstance(subset, str) and subset.strip() and "~" not in subset:
+        return f"~ ({subset})"
+    raise InputError(
+        "subset must be a condition in R's words",
+        code="bad_formula",
+        field="subset",
+        expected="text such as 'x > 10'",
+        got=subset,
+    )
+
+
+def weights(object: SvyDesign, *, time_limit: float | None = None) -> np.ndarray:
+    """The weights (n,) of the sample's units after all calibrations, by R's weights().
+
+    Parameters
+    ----------
+    object : SvyDesign
+    time_limit : float, optional
+        Seconds for R.
+    """
+    design = need_design(object)
+    sent = design.for_r()
+    asked = design_request(design, "weights", level=0.95, time_limit=time_limit)
+    inputs = {**without_names(sent), "data": sent_units(design, sent["names"])}
+    return np.array(requests.ask("survey_weights", inputs, asked).value["weights"])

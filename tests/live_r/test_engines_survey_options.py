@@ -1,0 +1,397 @@
+"""Every option of survey's functions against the plain call, its script and its saved object."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pybridge import datasets
+from pybridge.engines import survey
+from pybridge.errors import EngineError, InputError
+
+pytestmark = pytest.mark.r("survey")
+
+TOTALS = {"(Intercept)": 6194, "api99": 3914069}
+DESIGNS = """
+suppressPackageStartupMessages(library(survey))
+data(api)
+strat <- svydesign(id = ~1, strata = ~stype, weights = ~pw, fpc = ~fpc, data = apistrat)
+clus1 <- svydesign(id = ~dnum, weights = ~pw, fpc = ~fpc, data = apiclus1)
+apiclus2$gap <- ifelse(seq_len(nrow(apiclus2)) %% 9 == 0, NA, apiclus2$meals)
+apiclus2$group <- ifelse(seq_len(nrow(apiclus2)) %% 5 == 0, NA, as.character(apiclus2$stype))
+clus2 <- svydesign(id = ~dnum + snum, fpc = ~fpc1 + fpc2, data = apiclus2)
+totals <- c(`(Intercept)` = 6194, api99 = 3914069)
+cal <- function(...) calibrate(clus1, ~api99, totals, ...)
+"""
+# name -> the call as an R user writes it, and the same words here.
+CALLS = {
+    "mean_replace": (
+        "svymean(~api00 + api99, clus1, deff = 'replace', influence = TRUE)",
+        lambda d: survey.svymean("~api00 + api99", d["clus1"], deff="replace", influence=True),
+    ),
+    "total_influence": (
+        "svytotal(~api00, clus1, deff = TRUE, influence = TRUE)",
+        lambda d: survey.svytotal("~api00", d["clus1"], deff=True, influence=True),
+    ),
+    "ratio": (
+        "svyratio(~api00 + api99, ~enroll + meals, strat, deff = TRUE, influence = TRUE)",
+        lambda d: survey.svyratio(
+            "~api00 + api99", "~enroll + meals", d["strat"], deff=True, covmat=False, influence=True
+        ),
+    ),
+    "by_interval": (
+        "svyby(~api00 + api99, ~stype, strat, svymean, covmat = TRUE,"
+        " vartype = c('ci', 'cvpct', 'var'), deff = 'replace')",
+        lambda d: survey.svyby(
+            "~api00 + api99", "~stype", d["strat"], deff="replace", vartype=["var", "ci", "cvpct"]
+        ),
+    ),
+    "by_all": (
+        "svyby(~api00, ~stype, strat, svytotal, keep.names = FALSE, deff = TRUE,"
+        " vartype = c('se', 'ci', 'cv', 'cvpct', 'var'))",
+        lambda d: survey.svyby(
+            "~api00",
+            "~stype",
+            d["strat"],
+            "svytotal",
+            covmat=False,
+            keep_names=False,
+            deff=True,
+            vartype=("se", "ci", "cv", "cvpct", "var"),
+        ),
+    ),
+    "by_empty": (
+        "svyby(~api00, ~stype + awards, strat, svymean, drop.empty.groups = FALSE,"
+        " vartype = 'var')",
+        lambda d: survey.svyby(
+            "~api00",
+            "~stype + awards",
+            d["strat"],
+            covmat=False,
+            drop_empty_groups=False,
+            vartype="var",
+        ),
+    ),
+    "by_bare": (
+        "svyby(~api00 + api99, ~stype, strat, svymean, keep.var = FALSE)",
+        lambda d: survey.svyby("~api00 + api99", "~stype", d["strat"], keep_var=False),
+    ),
+    "by_gaps": (
+        "svyby(~gap, ~group, clus2, svymean, na.rm = TRUE, na.rm.by = TRUE," " na.rm.all = TRUE)",
+        lambda d: survey.svyby(
+            "~gap", "~group", d["clus2"], na_rm=True, na_rm_by=True, na_rm_all=True, covmat=False
+        ),
+    ),
+    "by_group": (
+        "svyby(~api00, ~group, clus2, svymean, na.rm.by = TRUE)",
+        lambda d: survey.svyby("~api00", "~group", d["clus2"], na_rm_by=True, covmat=False),
+    ),
+    "glm_domain": (
+        "svyglm(api00 ~ ell + meals, clus1, subset = stype == 'E' & ell > 5,"
+        " rescale = FALSE, deff = TRUE)",
+        lambda d: survey.svyglm(
+            "api00 ~ ell + meals",
+            d["clus1"],
+            subset="stype == 'E' & ell > 5",
+            rescale=False,
+            deff=True,
+        ),
+    ),
+    "glm_search": (
+        "svyglm(I(api00 > 700) ~ ell + meals, clus1,"
+        " family = quasi(link = 'logit', variance = 'mu(1-mu)'),"
+        " start = c(1, 0, 0), epsilon = 1e-3, maxit = 50)",
+        lambda d: survey.svyglm(
+            "I(api00 > 700) ~ ell + meals",
+            d["clus1"],
+            family="quasi",
+            link="logit",
+            variance="mu(1-mu)",
+            start=[1, 0, 0],
+            epsilon=1e-3,
+            maxit=50,
+        ),
+    ),
+    "glm_inverse": (
+        "svyglm(api00 ~ ell, clus1, family = inverse.gaussian('1/mu^2'))",
+        lambda d: survey.svyglm(
+            "api00 ~ ell", d["clus1"], link="1/mu^2", family="inverse.gaussian"
+        ),
+    ),
+    "glm_gaps": (
+        "svyglm(api00 ~ gap, clus2, na.action = na.omit)",
+        lambda d: survey.svyglm("api00 ~ gap", d["clus2"], na_action="na.omit"),
+    ),
+}
+CALIBRATED = {
+    "sinh": ("calfun = cal.sinh, bounds = c(0.1, 5)", {"calfun": "sinh", "bounds": (0.1, 5)}),
+    "logit": (
+        "calfun = 'logit', bounds = c(0.7, 1.5), epsilon = 1e-4, maxit = 60",
+        {"calfun": "logit", "bounds": (0.7, 1.5), "epsilon": 1e-4, "maxit": 60},
+    ),
+    "trim": ("calfun = 'raking', trim = c(0.97, 1.1)", {"calfun": "raking", "trim": (0.97, 1.1)}),
+    "constant": (
+        "bounds = c(20, 45), bounds.const = TRUE",
+        {"bounds": (20, 45), "bounds_const": True},
+    ),
+    "units": (
+        "bounds = list(lower = rep(0.5, 183), upper = rep(2, 183))",
+        {"bounds": (np.full(183, 0.5), np.full(183, 2.0))},
+    ),
+    "variance": ("variance = c(1, 0.1)", {"variance": [1, 0.1]}),
+    "each": ("variance = apiclus1$api99", {"variance": "api99"}),
+    "sparse": ("sparse = TRUE", {"sparse": True}),
+    "stage": ("aggregate.stage = 1", {"aggregate_stage": 1}),
+    "epsilons": (
+        "calfun = 'raking', epsilon = c(1e-8, 1e-2)",
+        {"calfun": "raking", "epsilon": {"api99": 1e-2, "(Intercept)": 1e-8}},
+    ),
+    "forced": ("bounds = c(0.999, 1.001), force = TRUE", {"bounds": (0.999, 1.001), "force": True}),
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    found = {n: datasets.from_r("survey", n, file="api") for n in ("apistrat", "apiclus1")}
+    two = datasets.from_r("survey", "apiclus2", file="api")
+    row = np.arange(1, len(two) + 1)
+    two["gap"] = two["meals"].where(row % 9 != 0)
+    two["group"] = two["stype"].astype(object).where(row % 5 != 0)
+    return {**found, "apiclus2": two}
+
+
+@pytest.fixture(scope="module", params=["raw", "guarded"])
+def known(request, tables):
+    return designs(tables, request.param)
+
+
+def designs(tables, mode):
+    svydesign = survey.svydesign
+    return {
+        "strat": svydesign(
+            1, tables["apistrat"], strata="~stype", weights="~pw", fpc="~fpc", mode=mode
+        ),
+        "clus1": svydesign("~dnum", tables["apiclus1"], weights="~pw", fpc="~fpc", mode=mode),
+        "clus2": svydesign("~dnum + snum", tables["apiclus2"], fpc="~fpc1 + fpc2", mode=mode),
+    }
+
+
+def calibrated(design, words):
+    if words.get("variance") == "api99":
+        words = {**words, "variance": design.frame["api99"].to_numpy()}
+    return survey.calibrate(design, "~api99", TOTALS, **words)
+
+
+@pytest.fixture(scope="module")
+def plain(plain_r):
+    code = (
+        DESIGNS
+        + """
+    effects <- function(x) {
+      if (inherits(x, "svyby")) unlist(as.data.frame(x)[grep("DEff", names(x))])
+      else if (inherits(x, "svyratio")) attr(x, "deff")
+      else diag(as.matrix(attr(x, "deff")))
+    }
+    shown <- function(name, x) {
+      show(paste0(name, ".estimate"), coef(x))
+      about <- attr(x, "svyby")
+      bare <- !is.null(about) && (about$vars == 0 || identical(about$vartype, "ci"))
+      if (!bare) show(paste0(name, ".error"), if (is.data.frame(SE(x))) unlist(SE(x)) else SE(x))
+      if (!is.null(attr(x, "deff")) || !is.null(about) && !identical(about$deffs, FALSE))
+        show(paste0(name, ".effect"), effects(x))
+      if (!is.null(attr(x, "influence"))) show(paste0(name, ".influence"), attr(x, "influence"))
+      if (!is.null(about)) {
+        own <- grep("^(se|ci_|cv|var)", names(x))
+        own <- setdiff(own, grep("DEff|^statistic", names(x)))
+        show(paste0(name, ".variation"), unlist(as.data.frame(x)[own]))
+      }
+      show(paste0(name, ".names"), names(coef(x)))
+    }
+    """
+    )
+    for name, (call, _) in CALLS.items():
+        code += f'shown("{name}", {call})\n'
+    for name, (words, _) in CALIBRATED.items():
+        code += f'x <- suppressWarnings(cal({words})); show("{name}.weight", weights(x))\n'
+        code += f'show("{name}.error", SE(svymean(~api00, x)))\n'
+    return plain_r(code)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_options_are_rs_to_the_bit(known, plain, name):
+    fit = CALLS[name][1](known)
+    np.testing.assert_array_equal(fit.estimate, plain[f"{name}.estimate"])
+    assert list(fit.names) == plain[f"{name}.names"]
+    single = fit.domain_status == "single_unit"
+    if f"{name}.error" in plain:
+        theirs = np.array(plain[f"{name}.error"])
+        if known["strat"].mode == "guarded":  # R's 0 of a domain of one unit
+            theirs[single] = np.nan
+        np.testing.assert_array_equal(fit.standard_error, theirs)
+    ours = np.concatenate([*fit.variation.values(), []])
+    np.testing.assert_array_equal(ours, plain.get(f"{name}.variation", []))
+    if f"{name}.effect" in plain:
+        np.testing.assert_array_equal(fit.design_effect, plain[f"{name}.effect"])
+    else:
+        assert np.isnan(fit.design_effect).all()
+    if f"{name}.influence" in plain:
+        np.testing.assert_array_equal(fit.influence.ravel(order="F"), plain[f"{name}.influence"])
+    else:
+        assert fit.influence is None
+
+
+def test_standard_errors_beside_intervals_are_those_of_the_covariance(known):
+    fit = survey.svyby("~api00", "~stype", known["strat"], vartype="ci")
+    usual = survey.svyby("~api00", "~stype", known["strat"])
+    np.testing.assert_array_equal(fit.standard_error, np.sqrt(np.diag(usual.covariance)))
+    alone = survey.svyby("~api00", "~stype", known["strat"], vartype="ci", covmat=False)
+    assert np.isnan(alone.standard_error).all() and set(alone.variation) == {"ci_l", "ci_u"}
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
+def test_calibrations_are_rs_to_the_bit(known, plain, name):
+    design = calibrated(known["clus1"], CALIBRATED[name][1])
+    np.testing.assert_array_equal(survey.weights(design), plain[f"{name}.weight"])
+    fit = survey.svymean("~api00", design)
+    np.testing.assert_array_equal(fit.standard_error, plain[f"{name}.error"])
+
+
+def test_clusters_are_calibrated_each_to_totals_of_its_own(known, tables, plain_r):
+    table = tables["apiclus2"]
+    code = (
+        DESIGNS
+        + """
+    N <- apiclus2$fpc2[!duplicated(apiclus2$dnum)]
+    x <- calibrate(clus2, ~1, lapply(N, function(n) c(`(Intercept)` = n)), stage = 1)
+    show("weight", weights(x)); show("error", SE(svymean(~api00, x)))
+    """
+    )
+    found = plain_r(code)
+    first = table.drop_duplicates("dnum")
+    sizes = {d: {"(Intercept)": float(n)} for d, n in zip(first["dnum"], first["fpc2"])}
+    back = dict(reversed(sizes.items()))  # by label, not by place
+    design = survey.calibrate(known["clus2"], "~1", back, stage=1)
+    np.testing.assert_array_equal(survey.weights(design), found["weight"])
+    fit = survey.svymean("~api00", design)
+    np.testing.assert_array_equal(fit.standard_error, found["error"])
+    script = fit.r_script(data=table)
+    assert plain_r(script + 'show("error", survey::SE(result))')["error"] == found["error"]
+    for wrong in (dict(list(sizes.items())[1:]), {}, [1.0]):
+        with pytest.raises(InputError) as caught:
+            survey.calibrate(known["clus2"], "~1", wrong, stage=1)
+        assert caught.value.code == "unknown_total"
+
+
+def test_separate_ratios_are_rs_stratum_by_stratum(known, plain_r, tables, tmp_path):
+    fit = survey.svyratio("~api00 + api99", "~enroll", known["strat"], separate=True)
+    kept = fit.to_rds(tmp_path / "separate.rds", tables["apistrat"])
+    found = plain_r(
+        DESIGNS
+        + f"""
+        x <- svyratio(~api00 + api99, ~enroll, strat, separate = TRUE)
+        both <- list(plain = x, kept = readRDS("{kept}"))
+        for (name in names(both)) {{
+          show(name, unlist(lapply(both[[name]]$ratios, coef)))
+          show(name, unlist(lapply(both[[name]]$ratios, SE)))
+        }}
+        show("strata", names(x$ratios))
+        total <- list(E = 1e6, H = 2e6, M = 3e6)
+        show("predicted", predict(both$kept, total = total)$total)
+        """
+    )
+    np.testing.assert_array_equal([*fit.estimate, *fit.standard_error], found["plain"])
+    assert found["kept"] == found["plain"]
+    assert list(fit.by["stype"][::2]) == found["strata"] and set(fit.n_units) == {100.0, 50.0}
+    assert list(fit.statistic[:2]) == ["api00/enroll", "api99/enroll"]
+    across = np.kron(1 - np.eye(3), np.ones((2, 2))) == 1
+    assert (fit.covariance[across] == 0).all()
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.standard_error, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
+def test_options_are_in_the_script_and_in_the_object(tables, plain_r, tmp_path):
+    known = designs(tables, "guarded")
+    fits = {name: call(known) for name, (_, call) in CALLS.items()}
+    for name, (_, words) in CALIBRATED.items():
+        fits[name] = survey.svymean("~api00", calibrated(known["clus1"], words))
+    code = "suppressPackageStartupMessages(library(survey))\n"
+    for name, fit in fits.items():
+        used = {"pw", "fpc", "stype"} <= set(fit.columns) and "dnum" not in fit.columns
+        table = tables["apistrat" if used else "apiclus2" if "fpc2" in fit.columns else "apiclus1"]
+        kept = fit.to_rds(tmp_path / f"{name}.rds", table)
+        script = fit.r_script(data=table)
+        code += f"suppressWarnings(local({{invisible(capture.output({{{script}\n}}))\n"
+        code += f'show("{name}.script", coef(result)); show("{name}.kept", '
+        code += f'coef(readRDS("{kept}")))\n'
+        code += f'show("{name}.table", unlist(unclass(as.data.frame(vcov(result)))))}}))\n'
+    code = code.replace(
+        "as.data.frame(vcov(result))",
+        "tryCatch(as.data.frame(vcov(result)), " "error = function(e) list())",
+    )
+    found = plain_r(code)
+    for name, fit in fits.items():
+        for where in ("script", "kept"):
+            np.testing.assert_array_equal(fit.estimate, found[f"{name}.{where}"], err_msg=name)
+
+
+def test_what_r_passes_over_is_refused(known):
+    d = known
+    cases = [
+        (survey.svyratio, ("~api00", "~api99", d["clus1"]), {"separate": True}, "not_available"),
+        (
+            survey.svyratio,
+            ("~api00", "~api99", d["strat"]),
+            {"separate": True, "na_rm": True},
+            "not_available",
+        ),
+        (survey.svymean, ("~api00", d["strat"]), {"deff": "with"}, "unknown_option"),
+        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": "sd"}, "unknown_option"),
+        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": ()}, "unknown_option"),
+        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": 3}, "unknown_option"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "~ ell"}, "bad_formula"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "system('a')"}, "unknown_function"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "nobody > 1"}, "missing_column"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"variance": "mu"}, "not_available"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"start": [np.nan, 1]}, "missing_values"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"maxit": 0}, "bad_count"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"na_action": "skip"}, "unknown_option"),
+    ]
+    for call, given, words, code in cases:
+        with pytest.raises(InputError) as caught:
+            call(*given, **words)
+        assert caught.value.code == code, (call.__name__, words)
+
+
+def test_calibrations_that_r_does_not_make_are_refused(tables):
+    design = designs(tables, "guarded")["clus1"]
+    cases = [
+        ({"calfun": "logit"}, "missing_argument"),
+        ({"calfun": "sinh"}, "missing_argument"),
+        ({"trim": (0.9, 1.1)}, "not_available"),
+        ({"calfun": "raking", "trim": (2, 1)}, "bad_interval"),
+        ({"bounds": (1, 2, 3)}, "bad_interval"),
+        ({"bounds": 3}, "bad_interval"),
+        ({"bounds": (np.ones(3), np.ones(3))}, "bad_interval"),
+        ({"epsilon": 0}, "bad_tolerance"),
+        ({"epsilon": {"api99": 1e-3}}, "unknown_total"),
+        ({"variance": [1.0, 2.0, 3.0]}, "wrong_length"),
+        ({"aggregate_stage": 2}, "bad_count"),
+        ({"stage": 2}, "bad_count"),
+        ({"sparse": "no"}, "not_a_flag"),
+    ]
+    for words, code in cases:
+        with pytest.raises(InputError) as caught:
+            survey.calibrate(design, "~api99", TOTALS, **words)
+        assert caught.value.code == code, words
+
+
+def test_influence_of_a_regression_stops_r_where_it_does(known, plain_r):
+    code = DESIGNS + "x <- try(svyglm(api00 ~ ell, strat, influence = TRUE), silent = TRUE)\n"
+    stops = plain_r(code + 'show("stops", inherits(x, "try-error"))')["stops"] == [1.0]
+    if stops:  # survey 4.1-1 compares where it should assign
+        with pytest.raises(EngineError, match="estfun"):
+            survey.svyglm("api00 ~ ell", known["strat"], influence=True)
+    else:
+        fit = survey.svyglm("api00 ~ ell", known["strat"], influence=True)
+        assert fit.influence.shape == (200, 2)
