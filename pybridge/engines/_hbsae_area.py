@@ -44,6 +44,8 @@ def fSAE_Area(
     Omega0: Any = None,
     lambda0: float | None = None,
     CV: bool | None = None,
+    CVweights: str | Any = None,
+    keep_data: bool = False,
     full_cov: bool | None = None,
     rel_int_tol: float = 0.01,
     domain: str | None = None,
@@ -75,6 +77,10 @@ def fSAE_Area(
     CV, full_cov : bool, optional
         Whether cross-validation measures, and all covariances, are computed; R's defaults depend on
         the size.
+    CVweights : str, or sequence of float (m,), optional
+        Weights of the areas in the cross-validation measure: a column, or a number a row.
+    keep_data : bool
+        Whether R's object, which ``to_rds`` saves, holds the data too.
     rel_int_tol : float
         Of the numerical integration.
     domain : str, optional
@@ -120,11 +126,32 @@ def fSAE_Area(
     estimate = numeric_column(table, est_init, field="est_init", missing=True)
     variance = numeric_column(table, var_init, field="var_init", missing=True)
     inputs = fsae_inputs(table, labels, estimate, variance, X, x, asked)
-    inputs = {**inputs, "options": options, "prior": prior}
+    weights = _cv_weights(table, CVweights, ~np.isnan(estimate))
+    inputs = {**inputs, "options": {**options, **weights}, "prior": prior}
     if asked.raw:
         return _record(inputs, asked, _ask(inputs, asked))
     check_inputs(inputs, asked)
     return _guarded(inputs, asked, _ask(inputs, asked, may_fail=True))
+
+
+def _cv_weights(table: pd.DataFrame, given: Any, seen: np.ndarray) -> dict[str, Any]:
+    """Of the areas with a direct estimate, in the order in which they are sent."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        values = numeric_column(table, given, field="CVweights", missing=True)
+    else:
+        values = real_array("CVweights", given)
+    good = values.shape == seen.shape and bool((values[seen] >= 0).all())
+    if not good or not 0 < values[seen].sum() < np.inf:
+        raise InputError(
+            "CVweights must be a number of at least 0 for each row, and not all 0",
+            code="bad_weight",
+            field="CVweights",
+            expected=f"{len(seen)} numbers",
+            got=f"shape {values.shape}" if values.shape != seen.shape else "others",
+        )
+    return {"CVweights": values[seen]}
 
 
 def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
@@ -160,6 +187,8 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     for name, own in (("CV", "CV"), ("full_cov", "full.cov")):
         if given[name] is not None:
             options[own] = requests.flag(name, given[name])
+    if requests.flag("keep_data", given["keep_data"]):
+        options["keep.data"] = True
     if given["lambda0"] is not None:
         options["lambda0"] = real_number("lambda0", given["lambda0"])
     for name in ("beta0", "Omega0"):
@@ -170,6 +199,8 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
         if given[name] is not None:
             arguments[name] = given[name] if isinstance(given[name], str) else name
     shown = {**options, **({} if prior is None else {"prior": prior})}
+    if isinstance(given["CVweights"], str):
+        shown["CVweights"] = given["CVweights"]
     words = {name: given[name] for name in ("mode", "level", "time_limit")}
     arguments = {**arguments, **shown}
     return requests.request("fSAE.Area", arguments, **words, seed=None, package="hbsae"), options

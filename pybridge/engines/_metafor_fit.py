@@ -13,14 +13,25 @@ from pybridge._options import check_level, choose, real_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._metafor_guard import beside_the_optimum, check_table
 from pybridge.engines._metafor_record import MetaforFit
-from pybridge.engines._r_formula import FUNCTIONS, RFormula, r_names, read_one_sided
+from pybridge.engines._metafor_input import (
+    control_list,
+    correlations,
+    flags_of_rows,
+    kept_rows,
+    mapping,
+    of_rows,
+    read_columns,
+    square,
+    weights,
+)
+from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_input import column_values, domain_labels
 from pybridge.engines._sae_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
 
-METHODS = ("REML", "ML")
+METHODS = ("REML", "ML", "EE", "CE", "FE")
 STRUCTURES = (
     *("CS", "HCS", "UN", "DIAG", "ID", "UNR", "AR", "HAR", "CAR", "SPEXP", "SPGAU", "SPLIN"),
     *("SPRAT", "SPSPH", "GEN", "GDIAG", "PHYBM", "PHYPL", "PHYPD"),
@@ -28,6 +39,8 @@ STRUCTURES = (
 TESTS = ("z", "t")
 FREEDOMS = ("residual", "contain")
 SCALES = ("none", "cor", "cor0", "cov0")
+DISTANCES = ("euclidean", "maximum", "manhattan", "gcd")
+COVARIANCES = ("varcor", "varcov", "transf")
 # What R takes where nothing is said: not sent, since metafor warns of options without effect.
 _DEFAULTS: dict[str, Any] = {
     "struct": ["CS"],
@@ -50,11 +63,13 @@ def rma_mv(
     W: Any = None,
     struct: str | Sequence[str] = "CS",
     intercept: bool = True,
+    slab: str | None = None,
+    subset: str | Sequence[bool] | None = None,
     method: str = "REML",
     test: str = "z",
-    dfs: str = "residual",
+    dfs: str | float | Sequence[float] = "residual",
     level: float = 95,
-    btt: Sequence[int] | None = None,
+    btt: str | Sequence[int] | None = None,
     R: Mapping[str, pd.DataFrame] | None = None,
     Rscale: str = "cor",
     sigma2: Any = None,
@@ -62,8 +77,9 @@ def rma_mv(
     rho: Any = None,
     gamma2: Any = None,
     phi: Any = None,
-    cvvc: bool = False,
+    cvvc: bool | str = False,
     sparse: bool = False,
+    dist: str | Sequence[str] | None = None,
     control: Mapping[str, Any] | None = None,
     domain: str | None = None,
     mode: str = "guarded",
@@ -86,8 +102,23 @@ def rma_mv(
         ``"~ inner | outer"``.
     W : array, optional
         Weights (m,), or a matrix (m, m).
-    struct, intercept, method, test, dfs, btt, Rscale, cvvc, sparse
+    struct, intercept, test, Rscale, sparse
         As in R.
+    slab : str, optional
+        Column of the labels that R writes beside the rows; also ``domain`` where that is not given.
+    subset : str or sequence of bool, optional
+        The rows that are fitted: a condition in R's words, ``"x > 10"``, or a flag a row. The
+        others have NaN.
+    method : {"REML", "ML", "EE", "CE", "FE"}
+        The last three are the model without random effects, which R has under three names.
+    dfs : {"residual", "contain"}, or number(s)
+        Degrees of freedom of ``test="t"``.
+    btt : str or sequence of int, optional
+        Coefficients of the joint test: their numbers from 1, or a pattern of their names.
+    cvvc : bool or {"varcor", "varcov", "transf"}
+        Whether R computes the covariance of the variance parameters, ``value["vvc"]``.
+    dist : str, or one for each term, optional
+        Distances of spatial structures: euclidean, maximum, manhattan or gcd.
     level : float
         Of R's intervals: 95, or 0.95.
     R : mapping of str to pandas.DataFrame, optional
@@ -124,27 +155,32 @@ def rma_mv(
     asked, options = _request(locals())
     table = need_frame("data", data)
     need_columns(table, [yi], field="yi")
-    labels = domain_labels(table, domain)
+    labels = domain_labels(table, slab if domain is None else domain)
     formulas = name_list("random", random)
-    read = _read(table, yi, V, mods, formulas)
+    read = read_columns(table, yi, V, mods, formulas, slab=slab, subset=subset)
     inputs: dict[str, Any] = {
         "data": {name: column_values(table[column]) for column, name in read["names"].items()},
         "yi": read["names"][yi],
         "V": read["names"][V] if isinstance(V, str) else None,
-        "matrix": None if isinstance(V, str) else _square(V, len(table), "V"),
-        "W": None if W is None else _weights(W, len(table)),
+        "matrix": None if isinstance(V, str) else square(V, len(table), "V"),
+        "W": None if W is None else weights(W, len(table)),
         "mods": read["mods"].code if read["mods"] else None,
         "random": [one.code for one in read["random"]],
         "functions": list(FUNCTIONS),
         "options": options,
-        "R": None if R is None else _correlations(R),
+        "R": None if R is None else correlations(R),
+        "slab": read["slab"],
+        "subset": read["subset"].code if read["subset"] else None,
+        "rows": flags_of_rows(subset, len(table)),
     }
     if asked.raw:
         reply = requests.ask("metafor_rma_mv", inputs, asked)
         return _record(table, labels, inputs, read, asked, reply)
-    x = check_table(table, labels, inputs, read, asked)
+    rows = kept_rows(inputs, len(table), asked)
+    kept = of_rows(inputs, rows)
+    x = check_table(table[rows], labels[rows], kept, read, asked)
     reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=True)
-    verdict = beside_the_optimum(inputs, asked, reply, x)
+    verdict = beside_the_optimum(kept, asked, reply, x)
     return _record(table, labels, inputs, read, asked, reply, **verdict)
 
 
@@ -162,111 +198,79 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
         "intercept": requests.flag("intercept", given["intercept"]),
         "method": choose("method", given["method"], METHODS),
         "test": choose("test", given["test"], TESTS),
-        "dfs": choose("dfs", given["dfs"], FREEDOMS),
+        "dfs": _freedom(given["dfs"]),
         "level": 100.0 * number,
         "Rscale": choose("Rscale", given["Rscale"], SCALES),
-        "cvvc": requests.flag("cvvc", given["cvvc"]),
+        "cvvc": _word_or_flag("cvvc", given["cvvc"], COVARIANCES),
         "sparse": requests.flag("sparse", given["sparse"]),
     }
     for name in ("btt", "sigma2", "tau2", "rho", "gamma2", "phi"):
         if given[name] is not None:
-            options[name] = np.atleast_1d(real_array(name, given[name]))
-    if given["control"] is not None and _mapping("control", given["control"]):
-        options["control"] = _control(given["control"])
+            pattern = name == "btt" and isinstance(given[name], str)
+            options[name] = given[name] if pattern else _numbers(name, given[name])
+    for one in name_list("dist", given["dist"]):
+        options.setdefault("dist", []).append(choose("dist", one, DISTANCES))
+    if given["control"] is not None and mapping("control", given["control"]):
+        options["control"] = control_list(given["control"])
     arguments: dict[str, Any] = {"yi": given["yi"]}
     arguments["V"] = given["V"] if isinstance(given["V"], str) else "V"
-    for name in ("mods", "random"):
+    for name in ("mods", "random", "slab"):
         if name_list(name, given[name]):
             arguments[name] = given[name]
+    if given["subset"] is not None:
+        arguments["subset"] = given["subset"] if isinstance(given["subset"], str) else "subset"
+    if given["mode"] != "raw" and options["method"] in METHODS[2:] and "random" in arguments:
+        raise InputError(
+            f"method {options['method']} has no random effects: R would disregard random",
+            code="not_available",
+            field="random",
+            expected="method='REML' or 'ML', or no random",
+            got=given["random"],
+        )
     arguments.update(options)
     words = {name: given[name] for name in ("mode", "time_limit")}
     asked = requests.request(
         "rma.mv", arguments, **words, level=number, seed=None, package="metafor"
     )
-    return asked, {n: v for n, v in options.items() if n not in _DEFAULTS or v != _DEFAULTS[n]}
+    return asked, {n: v for n, v in options.items() if not _usual(n, v)}
 
 
-def _control(given: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in given.items():
-        if not isinstance(value, (bool, int, float, str)) and value is not None:
-            raise InputError(
-                f"the entry {name!r} of control must be a number, a word or a logical",
-                code="unknown_option",
-                field="control",
-                expected="an entry of metafor's control list",
-                got=value,
-            )
-    return dict(given)
+def _usual(name: str, value: Any) -> bool:
+    default = _DEFAULTS.get(name)
+    return default is not None and isinstance(value, type(default)) and bool(value == default)
 
 
-def _read(
-    table: pd.DataFrame, yi: str, V: Any, mods: str | None, formulas: Sequence[str]
-) -> dict[str, Any]:
-    """The formulas read against the table, and one set of names for all columns."""
-    also = [yi]
-    if isinstance(V, str):
-        need_columns(table, [V], field="V")
-        also.append(V)
-    parts = [read_one_sided(text, table, field="random") for text in formulas]
-    whole = None if mods is None else read_one_sided(mods, table, field="mods")
-    used = [column for one in [*parts, *([whole] if whole else [])] for column in one.columns]
-    names = r_names(dict.fromkeys([*also, *used]), table=table)
-
-    def again(text: str, field: str) -> RFormula:
-        return read_one_sided(text, table, field=field, names=names)
-
-    return {
-        "names": names,
-        "mods": None if mods is None else again(mods, "mods"),
-        "random": [again(text, "random") for text in formulas],
-    }
-
-
-def _square(matrix: Any, m: int, field: str) -> np.ndarray:
-    found = real_array(field, matrix)
-    if found.shape != (m, m):
+def _freedom(given: Any) -> Any:
+    """R's dfs: a word, or degrees of freedom."""
+    if isinstance(given, str):
+        return choose("dfs", given, FREEDOMS)
+    found = _numbers("dfs", given)
+    if not (found > 0).all():
         raise InputError(
-            f"{field} must be a matrix of rows by rows",
-            code="bad_shape",
-            field=field,
-            expected=f"shape ({m}, {m})",
-            got=f"shape {found.shape}",
+            "degrees of freedom must be positive",
+            code="bad_count",
+            field="dfs",
+            expected=" | ".join(FREEDOMS) + ", or positive numbers",
+            got=given,
         )
     return found
 
 
-def _weights(W: Any, m: int) -> np.ndarray:
-    found = real_array("W", W)
-    return found if found.shape == (m,) else _square(W, m, "W")
+def _word_or_flag(field: str, given: Any, words: Sequence[str]) -> Any:
+    return choose(field, given, words) if isinstance(given, str) else requests.flag(field, given)
 
 
-def _mapping(field: str, given: Any) -> Mapping[str, Any]:
-    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
-        return given
+def _numbers(field: str, given: Any) -> np.ndarray:
+    found = np.atleast_1d(real_array(field, given))
+    if found.ndim == 1 and found.size:
+        return found
     raise InputError(
-        f"{field} must be a mapping by name",
-        code="not_a_mapping",
+        f"{field} must be a number or a sequence of them",
+        code="bad_shape",
         field=field,
-        expected="{'name': value}",
-        got=type(given).__name__,
+        expected="one dimension",
+        got=f"shape {found.shape}",
     )
-
-
-def _correlations(given: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
-    found = {}
-    for name, table in _mapping("R", given).items():
-        need_frame("R", table)
-        labels = [str(label) for label in table.index]
-        if labels != [str(label) for label in table.columns]:
-            raise InputError(
-                f"the correlations of {name!r} must have the same labels as index and columns",
-                code="bad_labels",
-                field="R",
-                expected="index and columns alike",
-                got=f"{len(table.index)} rows, {len(table.columns)} columns",
-            )
-        found[name] = {"matrix": real_array("R", table), "labels": labels}
-    return found
 
 
 def _record(

@@ -84,7 +84,8 @@ class MetaforFit(PackageFit):
     @property
     def log_likelihood(self) -> float:
         """The one that the method maximises, as R has it."""
-        found = self.value.get(self.request.arguments["method"], ())
+        restricted = self.request.arguments["method"] == "REML"
+        found = self.value.get("REML" if restricted else "ML", ())
         return float(found[0]) if len(found) else math.nan
 
     def effects(self, level: str) -> pd.DataFrame:
@@ -177,6 +178,12 @@ def metafor_script(title: str, inputs: Mapping[str, Any]) -> str:
             )
         words.append("R = R")
     words.append("data = data")
+    if inputs.get("slab"):
+        words.append(f"slab = {inputs['slab']}")
+    if inputs.get("subset"):
+        words.append(f"subset = {inputs['subset'].lstrip('~ ')}")
+    if inputs.get("rows") is not None:
+        words.append(f"subset = {r.value(inputs['rows'])}")
     words += [f"{r.name(name)} = {r.value(value)}" for name, value in inputs["options"].items()]
     lines.append("fit <- metafor::rma.mv(\n  " + ",\n  ".join(words) + "\n)")
     lines.append("print(fit)\nprint(metafor::ranef(fit))\n")

@@ -242,3 +242,26 @@ def read_one_sided(
         names=known,
         offset=any(text == "offset" for kind, text in tokens if kind == "call"),
     )
+
+
+def condition_of(subset: Any) -> str | None:
+    """A condition in R's words as a one-sided formula, the form in which R looks it through.
+
+    None for anything but text.
+
+    Raises
+    ------
+    InputError
+        ``bad_formula`` for text that is no condition.
+    """
+    if not isinstance(subset, str):
+        return None
+    if subset.strip() and "~" not in subset:
+        return f"~ ({subset})"
+    raise InputError(
+        "subset must be a condition in R's words",
+        code="bad_formula",
+        field="subset",
+        expected="text such as 'x > 10'",
+        got=subset,
+    )

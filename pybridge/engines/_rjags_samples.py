@@ -27,7 +27,8 @@ def coda_samples(
     n_iter: int,
     *,
     thin: int = 1,
-    inits: Mapping[str, Any] | None = None,
+    na_rm: bool = True,
+    inits: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     n_chains: int = 4,
     n_adapt: int = 1000,
     n_burn: int = 0,
@@ -46,10 +47,13 @@ def coda_samples(
         Numbers, vectors and matrices that the model names.
     variable_names : sequence of str
         Nodes to watch.
-    n_iter : int
-        Draws kept a chain; of every ``thin`` one.
-    inits : mapping, optional
-        Starting values, the same in every chain.
+    n_iter, thin : int
+        Iterations of a chain, of which every ``thin``-th is kept.
+    na_rm : bool
+        Whether nodes with missing values are left out of the draws.
+    inits : mapping, or sequence of mappings, optional
+        Starting values, the same in every chain, or a mapping for each. With ``.RNG.name`` and
+        ``.RNG.seed`` among them a chain draws from that generator, and there is no ``seed``.
     n_chains, n_adapt : int
         As in jags.model; ``n_burn`` draws are thrown away after adaption. R's own n.chains is 1,
         with which nothing can be said about convergence.
@@ -82,31 +86,112 @@ def coda_samples(
             got=model,
         )
     watched = name_list("variable_names", variable_names)
+    if not watched:
+        raise InputError(
+            "no node is to be watched",
+            code="empty",
+            field="variable_names",
+            expected="names of nodes of the model",
+            got=variable_names,
+        )
     words = locals()
-    asked, settings = jags_request("coda.samples", {"variable.names": watched}, words)
+    start, own_generator = _inits(inits, n_chains, seed)
+    arguments: dict[str, Any] = {"variable.names": watched}
+    if not requests.flag("na_rm", na_rm):
+        arguments["na.rm"] = False
+    asked, settings = jags_request("coda.samples", arguments, words, drawn=not own_generator)
     inputs = {
         "model": model,
-        "data": {name: _node(name, value) for name, value in data.items()},
+        "data": {name: _node(name, value) for name, value in _named_values("data", data).items()},
         "variable_names": list(watched),
-        "inits": None if inits is None else {n: _node(n, v) for n, v in inits.items()},
+        "inits": start,
+        "na_rm": na_rm,
         **settings,
     }
     reply = requests.ask("rjags_samples", inputs, asked, may_fail=not asked.raw)
     return jags_record(asked, inputs, reply)
 
 
+def _named_values(field: str, given: Any) -> Mapping[str, Any]:
+    if isinstance(given, Mapping) and all(isinstance(name, str) and name for name in given):
+        return given
+    raise InputError(
+        f"{field} must be a mapping of values by the names of nodes",
+        code="not_a_mapping",
+        field=field,
+        expected="{'y': [1.0, 2.0], 'n': 2}",
+        got=type(given).__name__,
+    )
+
+
+def _inits(given: Any, n_chains: Any, seed: int | None) -> tuple[Any, bool]:
+    """R's inits, and whether they hold generators of random numbers of their own."""
+    if given is None:
+        return None, False
+    several = not isinstance(given, Mapping)
+    chains = list(given) if several and np.iterable(given) else [given]
+    if several and len(chains) != n_chains:
+        raise InputError(
+            "inits must be a mapping, or one for each chain",
+            code="wrong_length",
+            field="inits",
+            expected=f"{n_chains} mappings",
+            got=len(chains),
+        )
+    found = []
+    for chain in chains:
+        values = _named_values("inits", chain)
+        found.append({name: _start(name, value) for name, value in values.items()})
+    own = any(name.startswith(".RNG.") for chain in found for name in chain)
+    if own and seed is not None:
+        raise InputError(
+            "seed and the generators in inits are two ways to say the same",
+            code="both_given",
+            field="seed",
+            expected="no seed beside .RNG.name and .RNG.seed in inits",
+            got=seed,
+        )
+    if several:
+        return {f"chain{k + 1}": chain for k, chain in enumerate(found)}, own
+    return found[0], own
+
+
+def _start(name: str, value: Any) -> Any:
+    if name != ".RNG.name":
+        return _node(name, value, field="inits")
+    if isinstance(value, str):
+        return value
+    raise InputError(
+        ".RNG.name is the name of a generator of JAGS",
+        code="bad_name",
+        field="inits",
+        expected="'base::Mersenne-Twister', 'base::Wichmann-Hill' ...",
+        got=value,
+    )
+
+
 def jags_request(
-    function: str, arguments: Mapping[str, Any], given: Mapping[str, Any]
+    function: str,
+    arguments: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    drawn: bool = True,
 ) -> tuple[SaeRequest, dict[str, Any]]:
-    """The checked request, and what the shim takes beside model and data."""
+    """The checked request, and what the shim takes beside model and data.
+
+    Parameters
+    ----------
+    drawn : bool
+        Whether a seed is drawn where none is given.
+    """
     counts = {
-        name: whole_number(name, given[name], least=0 if name == "n_burn" else 1)
+        name: whole_number(name, given[name], least=0 if name in ("n_burn", "n_adapt") else 1)
         for name in ("n_iter", "thin", "n_chains", "n_adapt", "n_burn")
     }
     seed = given["seed"]
     if seed is not None:
         seed = whole_number("seed", seed, least=0, most=_MOST_SEED)
-    elif given["mode"] != "raw":
+    elif given["mode"] != "raw" and drawn:
         seed = secrets.randbelow(_MOST_SEED)
     words = {name: given[name] for name in ("level", "mode", "time_limit")}
     shown = {name.replace("_", "."): value for name, value in counts.items()}
@@ -120,20 +205,28 @@ def jags_request(
     )
     half = round(0.5 * (1.0 - asked.level), 12)  # 0.025 as it is written, not 1 - 0.95
     settings: dict[str, Any] = {name: float(value) for name, value in counts.items()}
-    settings["n_draws"] = settings.pop("n_iter")
+    if counts["n_iter"] < counts["thin"]:
+        raise InputError(
+            "no draw is kept",
+            code="bad_count",
+            field="n_iter",
+            expected=f"at least thin, {counts['thin']}",
+            got=counts["n_iter"],
+        )
+    settings["n_draws"] = float(counts["n_iter"] // counts["thin"])
     settings["seed"] = None if seed is None else float(seed)
     settings["tails"] = np.array([half, 1.0 - half])
     return asked, settings
 
 
-def _node(name: str, value: Any) -> Any:
+def _node(name: str, value: Any, *, field: str = "data") -> Any:
     """A number, vector or matrix of a model of JAGS."""
-    array = real_array("data", value)
+    array = real_array(field, value)
     if array.ndim > 2 or array.size == 0:
         raise InputError(
             f"the node {name!r} must be a number, a vector or a matrix",
             code="bad_shape",
-            field="data",
+            field=field,
             expected="at most two dimensions",
             got=f"shape {array.shape}",
         )

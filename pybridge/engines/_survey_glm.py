@@ -10,6 +10,7 @@ import numpy as np
 from pybridge._checks import number_vector
 from pybridge._options import choose, real_number, whole_number
 from pybridge.engines import _sae_request as requests
+from pybridge.engines._r_formula import condition_of
 from pybridge.engines._survey_answer import estimated, sent_units, without_names
 from pybridge.engines._survey_design import SvyDesign, design_request, need_design
 from pybridge.engines._survey_record import SurveyEstimates
@@ -124,17 +125,15 @@ def svyglm(
 
 
 def _condition(subset: Any) -> str | None:
-    """A condition as a one-sided formula, the form in which R looks it through."""
-    if subset is None:
-        return None
-    if isinstance(subset, str) and subset.strip() and "~" not in subset:
-        return f"~ ({subset})"
+    if subset is None or isinstance(subset, str):
+        return condition_of(subset)
     raise InputError(
         "subset must be a condition in R's words",
         code="bad_formula",
         field="subset",
         expected="text such as 'x > 10'",
-        got=subset,
+        got=type(subset).__name__,
+        hint="Flags of the units can be a column of the sample: subset='column'.",
     )
 
 

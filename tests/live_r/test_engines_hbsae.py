@@ -171,3 +171,19 @@ def test_the_record_is_like_any_other(milk):
     assert pickle.loads(pickle.dumps(fit)) == fit and asked(milk) == fit
     assert "fSAE.Area" in fit.summary() and fit.provenance.packages["hbsae"]
     assert json.loads(json.dumps(fit.to_dict(), allow_nan=False))["status"] == "converged"
+
+
+def test_weights_of_the_cross_validation_and_the_data_in_the_object(gaps, plain_r, tmp_path):
+    weights = np.linspace(1.0, 3.0, len(gaps))
+    table = gaps.assign(weight=weights)
+    fits = [asked(table, CVweights=given, keep_data=True) for given in ("weight", weights)]
+    assert fits[0].value["CV"][0] == fits[1].value["CV"][0] != asked(table).value["CV"][0]
+    kept = fits[0].to_rds(tmp_path / "fit.rds")
+    code = f"{fits[0].r_script()}\nx <- readRDS('{kept}')\n"
+    code += 'show("CV", c(fit$CV, x$CV)); show("data", !is.null(x$xs))\n'
+    plain = plain_r(code)
+    assert plain["CV"] == 2 * list(fits[0].value["CV"]) and plain["data"] == [1.0]
+    for wrong in (weights[1:], -weights, 0 * weights):
+        with pytest.raises(InputError) as caught:
+            asked(table, CVweights=wrong)
+        assert caught.value.code == "bad_weight"

@@ -223,3 +223,102 @@ def test_the_record_is_like_any_other(table):
     assert "rma.mv" in fit.summary() and fit.provenance.packages["metafor"]
     assert json.loads(json.dumps(fit.to_dict(), allow_nan=False))["status"] == "converged"
     assert fit.log_likelihood == pytest.approx(fit.exact["at_engine"], abs=1e-8)
+
+
+def options(table):
+    """name -> words of the call, and R's own."""
+    flags = (table["x2"] > 0).to_numpy()
+    return {
+        "condition": (
+            {"subset": "x2 > 0 & region != 'r01'"},
+            "random = both, subset = x2 > 0 & region != 'r01'",
+        ),
+        "flags": ({"subset": flags}, "random = both, subset = data$x2 > 0"),
+        "labels": ({"slab": "domain"}, "random = both, slab = domain"),
+        "fixed": ({"method": "EE", "random": ()}, "method = 'EE'"),
+        "freedom": ({"test": "t", "dfs": 7.5}, "random = both, test = 't', dfs = 7.5"),
+        "pattern": ({"btt": "^x"}, "random = both, btt = '^x'"),
+        "covariance": ({"cvvc": "varcor"}, "random = both, cvvc = 'varcor'"),
+        "distance": (
+            {
+                "random": "~ x2 + x9 | region",
+                "struct": "SPEXP",
+                "dist": "manhattan",
+                "control": {"optimizer": "optim", "tau2.init": 0.1, "rho.init": 1.0},
+            },
+            "random = ~ x2 + x9 | region, struct = 'SPEXP', dist = 'manhattan', "
+            "control = list(optimizer = 'optim', tau2.init = 0.1, rho.init = 1)",
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
+def test_every_option_is_rs_to_the_bit_and_in_the_script(table, plain_r, tmp_path):
+    table = table.assign(x9=np.arange(len(table)) % 5 * 1.0)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    code = f'data <- read.csv("{tmp_path / "table.csv"}")\n'
+    code += """
+    shown <- function(name, fit) {
+      show(name, fit$beta); show(name, fit$se); show(name, fit$vb); show(name, fit$ci.lb)
+      for (k in c("sigma2", "tau2", "rho")) {
+        if (k == "sigma2" && fit$withS || k != "sigma2" && fit$withG) show(name, fit[[k]])
+      }
+      show(name, fit$fit.stats$ML); show(name, fit$QE)
+      show(paste0(name, ".slab"), as.character(fit$slab))
+      show(paste0(name, ".more"), c(fit$QM, fit$QMp, if (is.matrix(fit$vvc)) fit$vvc))
+    }
+    both <- list(~ 1 | region, ~ 1 | domain)
+    """
+    asked = options(table)
+    for name, (_, words) in asked.items():
+        call = f"metafor::rma.mv(estimate, variance, mods = ~ x2, data = data, {words})"
+        code += f'shown("{name}", suppressWarnings({call}))\n'
+    fits = {name: fitted(table, mode="raw", **words) for name, (words, _) in asked.items()}
+    for name, (words, _) in asked.items():
+        guarded = fitted(table, **words)
+        np.testing.assert_array_equal(guarded.coefficients, fits[name].coefficients)
+        kept = guarded.to_rds(tmp_path / f"{name}.rds")
+        code += f"suppressWarnings(local({{invisible(capture.output({{{guarded.r_script()}}}))\n"
+        code += f'show("{name}.again", c(fit$beta, readRDS("{kept}")$beta))}}))\n'
+    plain = plain_r(code)
+    for name, fit in fits.items():
+        compare(fit, plain[name], name)
+        value = fit.value
+        more = [*value["QM"], *value["QMp"], *np.ravel(value.get("vvc", []))]
+        np.testing.assert_array_equal(more, plain[f"{name}.more"])
+        np.testing.assert_array_equal(2 * list(value["beta"]), plain[f"{name}.again"])
+    names = list(fits["labels"].value["slab"])
+    assert names == plain["labels.slab"] == list(fits["labels"].domains)
+
+
+def test_rows_outside_the_subset_have_no_numbers_and_are_not_checked(table):
+    wrong = table.assign(variance=table["variance"].where(table.index != 4, -1.0))
+    inside = table.index != 4
+    fit = fitted(wrong, subset=inside)
+    alone = fitted(table[inside].reset_index(drop=True))
+    np.testing.assert_array_equal(fit.estimate[inside], alone.estimate)
+    assert np.isnan(fit.estimate[4]) and not fit.to_frame()["used"][4]
+    assert fit.exact["variances"] == alone.exact["variances"]
+    text = fitted(wrong.assign(keep=inside), subset="keep")
+    np.testing.assert_array_equal(text.estimate, fit.estimate)
+
+
+def test_odd_options_are_refused(table):
+    for words, code in (
+        ({"subset": "x2 > 1e9"}, "empty"),
+        ({"subset": "x2"}, "bad_formula"),
+        ({"subset": "~ x2 > 0"}, "bad_formula"),
+        ({"subset": [True, False]}, "bad_shape"),
+        ({"subset": np.arange(len(table))}, "bad_shape"),
+        ({"subset": "system('a')"}, "unknown_function"),
+        ({"slab": "nobody"}, "missing_column"),
+        ({"dfs": -1.0}, "bad_count"),
+        ({"dfs": "half"}, "unknown_option"),
+        ({"dist": "taxi"}, "unknown_option"),
+        ({"cvvc": "cov"}, "unknown_option"),
+        ({"btt": []}, "bad_shape"),
+        ({"method": "CE"}, "not_available"),
+    ):
+        with pytest.raises(InputError) as caught:
+            fitted(table, **words)
+        assert caught.value.code == code, words

@@ -40,8 +40,9 @@ def test_the_draws_are_those_of_plain_r(plain_r):
     show("size", coda::effectiveSize(draws))
     """
     plain = plain_r("loadNamespace('coda')\n" + code)
+    words = {**FEW, "n_iter": 800}
     fit = rjags.coda_samples(
-        NORMAL, DATA, ["mu", "tau"], thin=2, seed=7, inits={"mu": 1}, level=0.9, **FEW
+        NORMAL, DATA, ["mu", "tau"], thin=2, seed=7, inits={"mu": 1}, level=0.9, **words
     )
     assert list(fit.parameters) == ["mu", "tau"] and fit.n_draws == 1600
     names = {"mean": "mean", "sd": "standard_deviation", "lower": "lower", "r_hat": "r_hat"}
@@ -51,6 +52,64 @@ def test_the_draws_are_those_of_plain_r(plain_r):
     np.testing.assert_array_equal(fit.table["mean"], plain["mean"])
     error = fit.table["standard_deviation"] / np.sqrt(fit.table["effective_size"])
     np.testing.assert_allclose(fit.table["monte_carlo_error"], error, rtol=1e-14)
+
+
+def test_starting_values_and_generators_for_each_chain(plain_r, tmp_path):
+    generators = ["base::Wichmann-Hill", "base::Super-Duper"]
+    inits = [
+        {"mu": 1.0, "tau": 2, ".RNG.name": generators[0], ".RNG.seed": 3},
+        {"mu": 5.0, ".RNG.name": generators[1], ".RNG.seed": 4},
+    ]
+    code = f"""
+    loadNamespace("coda")
+    y <- c({', '.join(map(repr, DATA['y'].tolist()))})
+    inits <- list(list(mu = 1, tau = 2, .RNG.name = "{generators[0]}", .RNG.seed = 3),
+      list(mu = 5, .RNG.name = "{generators[1]}", .RNG.seed = 4))
+    model <- rjags::jags.model(textConnection("{NORMAL}"), list(y = y, n = 8), inits,
+      n.chains = 2, n.adapt = 0, quiet = TRUE)
+    draws <- rjags::coda.samples(model, "mu", 101, thin = 3, progress.bar = "none")
+    show("draws", as.matrix(draws))
+    """
+    words = {"n_iter": 101, "thin": 3, "n_chains": 2, "n_adapt": 0, "inits": inits}
+    for mode in ("raw", "guarded"):
+        fit = rjags.coda_samples(NORMAL, DATA, ["mu"], mode=mode, **words)
+        kept = fit.to_rds(tmp_path / f"{mode}.rds")
+        assert fit.provenance.seed is None and fit.n_draws == 66
+        code += f'show("{mode}", as.matrix(readRDS("{kept}")))\n'
+        code += f'local({{{fit.r_script()}\nshow("{mode}", as.matrix(draws))}})\n'
+    plain = plain_r(code)
+    for mode in ("raw", "guarded"):
+        assert plain[mode] == 2 * plain["draws"]
+    assert fit.table["mean"][0] == pytest.approx(np.mean(plain["draws"]), rel=1e-14)
+
+
+def test_nodes_that_miss_values_are_left_out_or_kept():
+    model = NORMAL.replace("mu ~", "z[2] <- mu z[3] <- 2 * mu mu ~")
+    names = {}
+    for kept in (True, False):
+        fit = rjags.coda_samples(model, DATA, ["z", "mu"], seed=1, na_rm=kept, **FEW)
+        names[kept] = list(fit.parameters)
+    assert names[True] == ["mu", "z[2]", "z[3]"] and names[False] == ["mu", "z[1]", "z[2]", "z[3]"]
+    np.testing.assert_array_equal(np.isnan(fit.table["mean"]), [False, True, False, False])
+    assert fit.status == "converged" and fit.worst_r_hat < 1.05
+
+
+def test_odd_starting_values_are_refused():
+    words = {"seed": None, **FEW}
+    for inits, code in (
+        ([{"mu": 1}], "wrong_length"),
+        ({"mu": 1, ".RNG.name": 3}, "bad_name"),
+        ({"mu": "one"}, "not_numeric"),
+        ("mu", "wrong_length"),
+        ([1, 2, 3, 4], "not_a_mapping"),
+    ):
+        with pytest.raises(InputError) as caught:
+            rjags.coda_samples(NORMAL, DATA, ["mu"], inits=inits, **words)
+        assert caught.value.code == code and caught.value.field == "inits"
+    with pytest.raises(InputError) as caught:
+        own = {".RNG.name": "base::Wichmann-Hill", ".RNG.seed": 1}
+        rjags.coda_samples(NORMAL, DATA, ["mu"], inits=own, **{**words, "seed": 2})
+    assert caught.value.code == "both_given"
 
 
 def test_the_script_and_the_object_have_the_same_draws(plain_r, tmp_path):

@@ -127,7 +127,7 @@ def normal_draws() -> Answer:
         _TEXT,
         {"y": _Y, "n": 8},
         ["mu", "tau"],
-        4000,
+        8000,
         thin=2,
         n_adapt=500,
         n_burn=500,

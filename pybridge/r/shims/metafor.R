@@ -35,6 +35,8 @@ metafor_taxonomy <- function(inputs) {
 #   yi, V      the columns of estimates and sampling variances; V NULL where `matrix` holds it
 #   matrix, W  V, and weights, as matrices, or NULL
 #   mods       formula as text, or NULL; random: formulas as text
+#   slab       a column of labels, or NULL; subset: a condition as a formula's text, or NULL;
+#              rows: flags of the rows, or NULL
 #   functions  what the formulas may call
 #   options    the remaining arguments under their own names; control a named list
 #   R          named list of list(matrix, labels), or NULL
@@ -47,7 +49,7 @@ metafor_rma_mv <- function(inputs) {
     terms = rownames(fit$beta), beta = as.vector(fit$beta), se = fit$se, zval = fit$zval,
     pval = fit$pval, ci.lb = fit$ci.lb, ci.ub = fit$ci.ub, vb = unname(fit$vb),
     statistics = rownames(stats), ML = stats$ML, REML = stats$REML, k = fit$k, p = fit$p,
-    QE = fit$QE, QEp = fit$QEp, QM = fit$QM, QMp = fit$QMp, used = as.vector(fit$not.na),
+    QE = fit$QE, QEp = fit$QEp, QM = fit$QM, QMp = fit$QMp, used = metafor_used(fit, length(inputs$data[[1L]])),
     fitted = as.vector(stats::fitted(fit)), X = unname(fit$X)
   )
   for (name in c("sigma2", "tau2", "rho", "gamma2", "phi")) {
@@ -55,11 +57,35 @@ metafor_rma_mv <- function(inputs) {
     if (is.null(structured)) structured <- fit$withH
     if (isTRUE(structured)) out[[name]] <- as.numeric(fit[[name]])
   }
+  if (is.matrix(fit$vvc)) {
+    out$vvc <- unname(fit$vvc)
+    out$vvc.names <- rownames(fit$vvc)
+  }
+  if (!is.null(inputs$slab)) out$slab <- as.character(fit$slab)
   if (isTRUE(fit$withS)) {
     out$s.names <- unname(fit$s.names)
     out$s.nlevels <- as.numeric(fit$s.nlevels)
   }
   c(out, metafor_effects(fit))
+}
+
+# Which rows of the table are in the fit: those of the subset without gaps.
+metafor_used <- function(fit, m) {
+  chosen <- if (is.null(fit$subset)) seq_len(m) else which(fit$subset)
+  used <- logical(m)
+  used[chosen] <- fit$not.na
+  used
+}
+
+# The rows that meet a condition; a missing one is not met, as in rma.mv.
+metafor_rows <- function(inputs) {
+  columns <- shared_columns(inputs$data)
+  condition <- shared_formula(inputs$subset, columns, inputs$functions)[[2L]]
+  met <- eval(condition, columns, asNamespace("stats"))
+  if (!is.logical(met) || length(met) != length(columns[[1L]])) {
+    shared_refuse("subset must be true or false in every row")
+  }
+  list(rows = met & !is.na(met))
 }
 
 metafor_object <- function(inputs) {
@@ -89,6 +115,12 @@ metafor_object <- function(inputs) {
       structure(item$matrix, dimnames = list(item$labels, item$labels))
     })
     words$R <- quote(R)
+  }
+  if (!is.null(inputs$slab)) words$slab <- as.name(inputs$slab)
+  if (!is.null(inputs$subset)) words$subset <- formula(inputs$subset)[[2L]]
+  if (!is.null(inputs$rows)) {
+    place$rows <- inputs$rows
+    words$subset <- quote(rows)
   }
   options <- inputs$options
   if (!is.null(options$control)) options$control <- as.list(options$control)

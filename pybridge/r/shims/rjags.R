@@ -54,10 +54,12 @@ rjags_taxonomy_draws <- function(inputs) {
   rjags_draws(rjags_taxonomy_text(names(levels)), data, watched, inputs)
 }
 
-# Chains of a model given as text. Without a seed JAGS takes the clock's.
+# Chains of a model given as text. Without a seed JAGS takes the clock's. `inits` are starting
+# values of every chain, or a list of them, chain1, chain2 ...; n_iter iterations, else n_draws kept.
 rjags_draws <- function(model, data, watched, inputs) {
   inits <- lapply(seq_len(inputs$n_chains), function(chain) {
     own <- as.list(inputs$inits)
+    if (is.list(own[["chain1"]])) own <- as.list(own[[chain]])
     if (is.null(inputs$seed)) return(own)
     c(own, list(.RNG.name = "base::Mersenne-Twister", .RNG.seed = inputs$seed + chain))
   })
@@ -68,8 +70,10 @@ rjags_draws <- function(model, data, watched, inputs) {
     n.chains = inputs$n_chains, n.adapt = inputs$n_adapt, quiet = TRUE
   )))
   if (inputs$n_burn > 0) stats::update(fit, inputs$n_burn, progress.bar = "none")
-  rjags::coda.samples(fit, watched, inputs$n_draws * inputs$thin,
-    thin = inputs$thin, progress.bar = "none"
+  iterations <- inputs$n_draws * inputs$thin
+  if (!is.null(inputs$n_iter)) iterations <- inputs$n_iter
+  rjags::coda.samples(fit, watched, iterations,
+    thin = inputs$thin, na.rm = !identical(inputs$na_rm, FALSE), progress.bar = "none"
   )
 }
 
@@ -137,12 +141,17 @@ rjags_samples <- function(inputs) {
   draws <- rjags_object(inputs)
   shared_keep(draws, inputs$file, inputs$labels)
   all <- as.matrix(draws)
-  bounds <- apply(all, 2, stats::quantile, probs = c(inputs$tails[1], 0.5, inputs$tails[2]))
-  size <- as.vector(coda::effectiveSize(draws))
+  known <- !apply(is.na(all), 2, any) # na.rm = FALSE keeps nodes that miss values
+  bounds <- matrix(NA_real_, 3L, ncol(all))
+  bounds[, known] <- apply(all[, known, drop = FALSE], 2, stats::quantile,
+    probs = c(inputs$tails[1], 0.5, inputs$tails[2])
+  )
+  size <- rep(NA_real_, ncol(all))
+  if (any(known)) size[known] <- as.vector(coda::effectiveSize(draws[, known, drop = FALSE]))
   spread <- apply(all, 2, stats::sd)
   r_hat <- rep(NA_real_, ncol(all))
   moving <- vapply(seq_len(ncol(all)), function(k) {
-    all(vapply(draws, function(chain) stats::var(chain[, k]) > 0, TRUE))
+    known[k] && all(vapply(draws, function(chain) stats::var(chain[, k]) > 0, TRUE))
   }, TRUE)
   if (length(draws) > 1 && any(moving)) {
     found <- coda::gelman.diag(draws[, moving, drop = FALSE], autoburnin = FALSE,

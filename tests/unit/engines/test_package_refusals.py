@@ -95,7 +95,8 @@ def test_covariates_for_hbsae():
 
 
 METAFOR = [
-    ("unknown_option", {"method": "FE"}),
+    ("unknown_option", {"method": "DL"}),
+    ("not_available", {"method": "FE"}),
     ("unknown_option", {"struct": "AR1"}),
     ("unknown_option", {"test": "F"}),
     ("unknown_option", {"control": {"optimizer": ["a"]}}),
