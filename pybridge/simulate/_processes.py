@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import pickle
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from pybridge.errors import InputError
+from pybridge.errors import InputError, PybridgeError, WorkerDied
 
 # In a worker: the task that its pool works on. Set once, before any block arrives.
 _task: Any = None
@@ -49,11 +50,88 @@ def sendable(task: Any) -> None:
     try:
         pickle.dumps(task.procedure)
     except Exception as error:
-        raise InputError(
-            "the procedure cannot be sent to other processes",
-            code="not_picklable",
-            field="procedure",
-            expected="a function at the top of a module, or an instance of a class there",
-            got=f"{type(error).__name__}: {error}",
-            hint="workers=1 needs no sending.",
-        ) from error
+        raise not_sendable(error, hint="workers=1 needs no sending.") from error
+
+
+def not_sendable(error: Exception, *, hint: str) -> InputError:
+    """What to say of a procedure that does not pickle."""
+    return InputError(
+        "the procedure cannot be sent to other processes",
+        code="not_picklable",
+        field="procedure",
+        expected="a function at the top of a module, or an instance of a class there",
+        got=f"{type(error).__name__}: {error}",
+        hint=hint,
+    )
+
+
+def need_executor(executor: object) -> None:
+    """None, or an executor; a Dask client is none itself."""
+    if executor is None or isinstance(executor, Executor):
+        return
+    raise InputError(
+        "this is not an executor",
+        code="wrong_type",
+        field="executor",
+        expected="concurrent.futures.Executor",
+        got=type(executor).__name__,
+        hint="Of a Dask client: client.get_executor()."
+        if hasattr(executor, "get_executor")
+        else None,
+    )
+
+
+def results(task: Any, blocks: list[list[int]], workers: int, executor: Executor | None) -> Any:
+    """Results of blocks, as they are finished."""
+    if executor is None and (workers == 1 or len(blocks) < 2):
+        for block in blocks:
+            yield task.run(block)
+        return
+    if executor is not None:
+        yield from _elsewhere(task, blocks, executor)
+        return
+    sendable(task)
+    with processes(min(workers, len(blocks)), task) as pool:
+        yield from _finished([pool.submit(run_shared, block) for block in blocks])
+
+
+def _elsewhere(task: Any, blocks: list[list[int]], executor: Executor) -> Any:
+    """Results of blocks by the user's executor, whose own troubles become errors of ours.
+
+    What can be sent depends on the executor: threads take everything, Dask and loky take functions
+    that pickle does not.
+    """
+    try:
+        yield from _finished([executor.submit(task.run, block) for block in blocks])
+    except PybridgeError:
+        raise
+    except Exception as error:
+        if "pickle" in f"{type(error).__name__} {error}".lower():
+            raise not_sendable(error, hint="A ThreadPoolExecutor needs no sending.") from error
+        raise _died(error, "executor") from error
+
+
+def _finished(futures: list[Future[Any]]) -> Any:
+    waiting = set(futures)
+    try:
+        while waiting:
+            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise _died(error, "workers") from error
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _died(error: Exception, field: str) -> WorkerDied:
+    return WorkerDied(
+        "a process of the simulation ended",
+        code="worker_died",
+        field=field,
+        expected="processes that live as long as the simulation",
+        got=f"{type(error).__name__}: {error}",
+        hint="With checkpoint=... the next call goes on from what was finished. Scripts that "
+        "start processes need `if __name__ == '__main__':`.",
+    )

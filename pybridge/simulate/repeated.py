@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +19,9 @@ from pybridge._options import whole_number
 from pybridge._record import Record
 from pybridge._version import __version__
 from pybridge.design.survey_design import SurveyDesign
-from pybridge.errors import FitError, InputError, PybridgeError, WorkerDied
+from pybridge.errors import FitError, InputError, PybridgeError
 from pybridge.simulate._checkpoint import Checkpoint, described, population_digest
-from pybridge.simulate._processes import processes, run_shared, sendable
+from pybridge.simulate._processes import need_executor, results
 from pybridge.simulate.plans import SamplingPlan
 from pybridge.simulate.populations import FinitePopulation
 from pybridge.simulate.progress import Progress
@@ -147,8 +146,8 @@ def repeated_sampling(
     workers : int
         Processes (spawned). 1 stays in this one. The result does not depend on it.
     executor : concurrent.futures.Executor, optional
-        Anything with that interface instead of own processes, such as Dask's
-        ``client.get_executor()``.
+        Anything with that interface instead of own processes: threads, joblib's loky, Dask's
+        ``client.get_executor()``. What of a procedure can be sent is the executor's affair.
     checkpoint : path, optional
         Folder in which finished repetitions are kept. A run that was stopped, whenever and however,
         goes on from there and ends with the same result; more repetitions may be asked for later.
@@ -164,7 +163,7 @@ def repeated_sampling(
     ------
     InputError
         A procedure that fails in its own code (``procedure_failed``), returns other shapes, or
-        cannot be sent to processes; a checkpoint of another study.
+        cannot be sent to processes; an executor of another kind; a checkpoint of another study.
     FitError
         No repetition gave a result.
     WorkerDied
@@ -173,13 +172,14 @@ def repeated_sampling(
     whole_number("repetitions", repetitions, least=1)
     whole_number("seed", seed, least=0)
     whole_number("workers", workers, least=1)
+    need_executor(executor)
     task = Task(population, plan, procedure, seed)
     store = Checkpoint.open(checkpoint, lambda: _identity(task))
     done = store.load()
     todo = [r for r in range(repetitions) if r not in done]
     bar = Progress(repetitions, done=repetitions - len(todo), enabled=progress)
     try:
-        for block in _results(task, _blocks(todo, workers), workers, executor):
+        for block in results(task, _blocks(todo, workers), workers, executor):
             store.save(block)
             done.update(block)
             bar.advance(len(block))
@@ -245,42 +245,6 @@ def _blocks(todo: list[int], workers: int) -> list[list[int]]:
     """Repetitions that go to a process together: enough to be worth it, few enough to share."""
     size = max(1, min(_LARGEST_BLOCK, len(todo) // (_BLOCKS_A_WORKER * workers)))
     return [todo[start : start + size] for start in range(0, len(todo), size)]
-
-
-def _results(task: Task, blocks: list[list[int]], workers: int, executor: Executor | None) -> Any:
-    """Results of blocks, as they are finished."""
-    if executor is None and (workers == 1 or len(blocks) < 2):
-        for block in blocks:
-            yield task.run(block)
-        return
-    sendable(task)
-    if executor is not None:
-        yield from _finished([executor.submit(task.run, block) for block in blocks])
-        return
-    with processes(min(workers, len(blocks)), task) as pool:
-        yield from _finished([pool.submit(run_shared, block) for block in blocks])
-
-
-def _finished(futures: list[Future[Any]]) -> Any:
-    waiting = set(futures)
-    try:
-        while waiting:
-            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ready:
-                yield future.result()
-    except BrokenProcessPool as error:
-        raise WorkerDied(
-            "a process of the simulation ended",
-            code="worker_died",
-            field="workers",
-            expected="processes that live as long as the simulation",
-            got=str(error),
-            hint="With checkpoint=... the next call goes on from what was finished. Scripts that "
-            "start processes need `if __name__ == '__main__':`.",
-        ) from error
-    finally:
-        for future in waiting:
-            future.cancel()
 
 
 def _identity(task: Task) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from _shared import cells, markdown, with_error, words, write_page, write_table
-from design_check import NAMES, settings
+from design_check import FOLDS, NAMES, settings
 
 import pybridge as pb
 from pybridge.design.folds import make_folds
@@ -43,7 +43,8 @@ class AllScores:
     def __call__(self, draw):
         truth = np.asarray(draw.population.truth)
         kinds = self.procedure.candidates
-        folds = make_folds(draw.design, self.procedure.split(draw), seed=draw.seed)
+        split = self.procedure.split(draw)
+        folds = make_folds(draw.design, FOLDS if split is None else split, seed=draw.seed)
         sample = domain_sample(
             draw.design, draw.known, outcome=draw.outcome, domain=draw.domain, folds=folds
         )

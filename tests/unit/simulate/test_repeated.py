@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,48 @@ def test_an_executor_of_any_kind_will_do() -> None:
 
     with ThreadPoolExecutor(2) as executor:
         assert simulate(executor=executor) == simulate()
+        # Threads need no sending, so that any function will do.
+        noise = simulate(lambda draw: {"noise": draw.rng.random()}, executor=executor)
+        assert noise == simulate(lambda draw: {"noise": draw.rng.random()})
+
+
+def die(draw: Draw) -> dict[str, Any]:
+    os._exit(3)
+
+
+def test_the_troubles_of_an_executor() -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    class Client:
+        get_executor = None
+
+    for wrong, hint in ((2, None), (Client(), "Of a Dask client: client.get_executor().")):
+        with pytest.raises(InputError) as raised:
+            simulate(executor=wrong)
+        error = raised.value
+        assert (error.code, error.field, error.hint) == ("wrong_type", "executor", hint)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        with pytest.raises(InputError) as raised:
+            simulate(lambda draw: {"a": 1}, executor=executor)
+        assert raised.value.code == "not_picklable" and "ThreadPool" in str(raised.value.hint)
+        with pytest.raises(WorkerDied) as died:
+            simulate(die, executor=executor)
+        assert died.value.code == "worker_died" and "BrokenProcessPool" in str(died.value.got)
+
+
+class Elsewhere(Executor):
+    """An executor that loses its work in its own way, as clusters do."""
+
+    def submit(self, *args: Any, **words: Any) -> Any:
+        future: Future[Any] = Future()
+        future.set_exception(LookupError("the machine is gone"))
+        return future
+
+
+def test_an_error_of_an_executor_of_its_own_kind() -> None:
+    with pytest.raises(WorkerDied) as died:
+        simulate(executor=Elsewhere())
+    assert (died.value.field, died.value.got) == ("executor", "LookupError: the machine is gone")
 
 
 SCRIPT = """
