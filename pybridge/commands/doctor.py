@@ -35,10 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     print(found.summary())
     if arguments.engines:
+        from pybridge.engines.arguments import left_out_text
         from pybridge.engines.capabilities import capabilities_text
 
         print()
         print(capabilities_text())
+        print()
+        print(left_out_text())
     if arguments.traps:
         print()
         print("traps not probed: R does not start" if traps is None else traps.summary())

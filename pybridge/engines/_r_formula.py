@@ -244,7 +244,7 @@ def read_one_sided(
     )
 
 
-def condition_of(subset: Any) -> str | None:
+def condition_of(subset: Any, *, field: str = "subset") -> str | None:
     """A condition in R's words as a one-sided formula, the form in which R looks it through.
 
     None for anything but text.
@@ -259,9 +259,9 @@ def condition_of(subset: Any) -> str | None:
     if subset.strip() and "~" not in subset:
         return f"~ ({subset})"
     raise InputError(
-        "subset must be a condition in R's words",
+        f"{field} must be an expression in R's words",
         code="bad_formula",
-        field="subset",
+        field=field,
         expected="text such as 'x > 10'",
         got=subset,
     )

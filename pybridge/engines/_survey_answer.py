@@ -20,7 +20,7 @@ from pybridge.provenance import provenance
 from pybridge.r import Reply
 
 _SHIM = "survey_estimate"
-_WORDS = ("FUN", "family", "link", "variance", "subset")
+_WORDS = ("FUN", "family", "link", "variance")
 # Options of every call, which say little in a summary.
 _ALWAYS = ("na.rm", "covmat", "drop.empty.groups")
 
@@ -50,16 +50,21 @@ def estimated(
         return read_one_sided(text, frame, field=name, names=names)
 
     used = [c for name, text in call["formulas"].items() for c in read(name, text).columns]
-    subset = call.get("subset")
-    if subset is not None:
-        used += read_one_sided(subset, frame, field="subset").columns
+    parts = call.get("expressions", {})
+    for name, text in parts.items():
+        used += read_one_sided(text, frame, field=name).columns
     sent = design.for_r(tuple(used))
     names = sent["names"]
     if design.mode == "guarded" and not call["options"].get("na.rm"):
         _refuse_gaps(design, used, call)
     formulas = {n: read(n, text, names).code for n, text in call["formulas"].items()}
-    if subset is not None:
-        subset = read_one_sided(subset, frame, field="subset", names=names).code
+    expressions = {
+        name: read_one_sided(text, frame, field=name, names=names).code
+        for name, text in parts.items()
+    }
+    options = dict(call["options"])
+    if "contrasts" in options:
+        options["contrasts"] = {names.get(k, k): v for k, v in options["contrasts"].items()}
     asked = design_request(
         design,
         call["function"],
@@ -68,12 +73,18 @@ def estimated(
         arguments={
             **call["formulas"],
             **{name: call[name] for name in _WORDS if call.get(name)},
+            **parts,
             **{name: value for name, value in call["options"].items() if name not in _ALWAYS},
         },
     )
     inputs = {
         **without_names(sent),
-        "call": {**call, "formulas": formulas, "subset": subset},
+        "call": {
+            **call,
+            "formulas": formulas,
+            "expressions": expressions or None,
+            "options": options,
+        },
         "level": asked.level,
     }
     units = sent_units(design, names)
@@ -84,7 +95,7 @@ def estimated(
 def _refuse_gaps(design: SvyDesign, columns: Sequence[str], call: Mapping[str, Any]) -> None:
     options = call["options"]
     glm = call["function"] == "svyglm"
-    if glm and options.get("na.action") in ("na.omit", "na.exclude") and not call["subset"]:
+    if glm and options.get("na.action") in ("na.omit", "na.exclude") and not call["expressions"]:
         return
     spared: tuple[str, ...] = ()
     if options.get("na.rm.by"):
@@ -147,7 +158,7 @@ def _record(
         value=value,
         status="converged",
         engine_status="converged",
-        conditions=requests.said(reply),
+        conditions=(*requests.said(reply), *_aliased(value, names)),
         provenance=provenance(
             "survey",
             asked.function,
@@ -172,6 +183,14 @@ def _record(
         variation={name: requests.numbers(x) for name, x in value.get("variation", {}).items()},
         influence=_matrix(value.get("influence")),
     )
+
+
+def _aliased(value: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
+    """svyglm leaves collinear terms out without a word."""
+    left = list(value.get("aliased") or ())
+    if not left:
+        return ()
+    return (f"collinear terms, which R leaves out: {listed(_labelled(left, names))}",)
 
 
 def _matrix(values: Any) -> np.ndarray | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ LINKS = (
     "1/mu^2",
 )
 VARIANCES = ("constant", "mu(1-mu)", "mu", "mu^2", "mu^3")
+CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly", "contr.SAS")
 GAPS = ("na.omit", "na.exclude", "na.fail")
 
 
@@ -38,6 +39,8 @@ def svyglm(
     variance: str | None = None,
     start: Sequence[float] | None = None,
     rescale: bool = True,
+    weights: str | None = None,
+    contrasts: Mapping[str, str] | None = None,
     deff: bool = False,
     influence: bool = False,
     epsilon: float | None = None,
@@ -67,6 +70,11 @@ def svyglm(
         Where the search starts.
     rescale : bool
         Whether R divides the weights by their mean; their size matters to the search only.
+    weights : str, optional
+        A variable, or an expression in R's words, by which the sampling weights are multiplied.
+    contrasts : mapping of str to str, optional
+        Of factors by their terms: contr.treatment, contr.sum, contr.helmert, contr.poly or
+        contr.SAS.
     deff : bool
         Whether design effects of the coefficients are computed.
     influence : bool
@@ -103,6 +111,8 @@ def svyglm(
         options["epsilon"] = real_number("epsilon", epsilon)
     if maxit is not None:
         options["maxit"] = whole_number("maxit", maxit, least=1)
+    if contrasts is not None:
+        options["contrasts"] = _contrasts(contrasts)
     if na_action is not None:
         options["na.action"] = choose("na_action", na_action, GAPS)
     for name, value, usual in (
@@ -115,7 +125,11 @@ def svyglm(
     call = {
         "function": "svyglm",
         "formulas": {"formula": formula},
-        "subset": _condition(subset),
+        "expressions": {
+            name: _expression(name, text)
+            for name, text in (("subset", subset), ("weights", weights))
+            if text is not None
+        },
         "family": family,
         "link": None if link is None else choose("link", link, LINKS),
         "variance": None if variance is None else choose("variance", variance, VARIANCES),
@@ -124,16 +138,29 @@ def svyglm(
     return estimated(design, call, level=level, time_limit=time_limit)
 
 
-def _condition(subset: Any) -> str | None:
-    if subset is None or isinstance(subset, str):
-        return condition_of(subset)
+def _expression(field: str, text: Any) -> str:
+    found = condition_of(text, field=field)
+    if found is not None:
+        return found
     raise InputError(
-        "subset must be a condition in R's words",
+        f"{field} must be an expression in R's words",
         code="bad_formula",
-        field="subset",
+        field=field,
         expected="text such as 'x > 10'",
-        got=type(subset).__name__,
-        hint="Flags of the units can be a column of the sample: subset='column'.",
+        got=type(text).__name__,
+        hint=f"Values of the units can be a column of the sample: {field}='column'.",
+    )
+
+
+def _contrasts(given: Any) -> dict[str, str]:
+    if isinstance(given, Mapping) and given and all(isinstance(term, str) for term in given):
+        return {term: choose("contrasts", word, CONTRASTS) for term, word in given.items()}
+    raise InputError(
+        "contrasts must be given by the factors' terms",
+        code="not_a_mapping",
+        field="contrasts",
+        expected="{'g': 'contr.sum'}",
+        got=type(given).__name__,
     )
 
 

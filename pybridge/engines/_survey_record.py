@@ -148,8 +148,8 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> 
         )
     asked = inputs["call"]
     words = [f"{name} = {code}" for name, code in asked["formulas"].items()] + ["design = design"]
-    if asked.get("subset"):
-        words.append(f"subset = {asked['subset'].lstrip('~ ')}")
+    for name, code in (asked.get("expressions") or {}).items():
+        words.append(f"{name} = {code.lstrip('~ ')}")
     if asked.get("FUN"):
         words.append(f"FUN = survey::{asked['FUN']}")
     if asked.get("family"):

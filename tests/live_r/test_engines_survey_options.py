@@ -118,6 +118,16 @@ CALLS = {
             "api00 ~ ell", d["clus1"], link="1/mu^2", family="inverse.gaussian"
         ),
     ),
+    "glm_contrasts": (
+        "svyglm(api00 ~ ell + awards, clus1, weights = sqrt(enroll),"
+        " contrasts = list(awards = 'contr.sum'))",
+        lambda d: survey.svyglm(
+            "api00 ~ ell + awards",
+            d["clus1"],
+            weights="sqrt(enroll)",
+            contrasts={"awards": "contr.sum"},
+        ),
+    ),
     "glm_gaps": (
         "svyglm(api00 ~ gap, clus2, na.action = na.omit)",
         lambda d: survey.svyglm("api00 ~ gap", d["clus2"], na_action="na.omit"),
@@ -355,6 +365,9 @@ def test_what_r_passes_over_is_refused(known):
         (survey.svyglm, ("api00 ~ ell", d["strat"]), {"variance": "mu"}, "not_available"),
         (survey.svyglm, ("api00 ~ ell", d["strat"]), {"start": [np.nan, 1]}, "missing_values"),
         (survey.svyglm, ("api00 ~ ell", d["strat"]), {"maxit": 0}, "bad_count"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"contrasts": {}}, "not_a_mapping"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"contrasts": {"a": "b"}}, "unknown_option"),
+        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"weights": 2.0}, "bad_formula"),
         (survey.svyglm, ("api00 ~ ell", d["strat"]), {"na_action": "skip"}, "unknown_option"),
     ]
     for call, given, words, code in cases:
@@ -395,3 +408,11 @@ def test_influence_of_a_regression_stops_r_where_it_does(known, plain_r):
     else:
         fit = survey.svyglm("api00 ~ ell", known["strat"], influence=True)
         assert fit.influence.shape == (200, 2)
+
+
+def test_collinear_terms_that_r_leaves_out_are_named(tables):
+    table = tables["apistrat"].assign(twice=lambda t: 2 * t["ell"]).rename(columns={"twice": "둘"})
+    design = survey.svydesign(1, table, strata="stype", weights="pw")
+    fit = survey.svyglm("api00 ~ ell + `둘`", design)
+    assert list(fit.names) == ["(Intercept)", "ell"] and fit.covariance.shape == (2, 2)
+    assert any("collinear" in line and "둘" in line for line in fit.conditions)

@@ -5,7 +5,8 @@
 #   steps      a list of list(call = "calibrate" or "postStratify", formula, population, options)
 #   lonely, lonely_domain  survey.lonely.psu and survey.adjust.domain.lonely
 #   functions  what formulas may call
-#   call       function, formulas, options, and for svyglm subset, family, link and variance
+#   call       function, formulas, options, and for svyglm family, link, variance and
+#              expressions (subset, weights, as one-sided formulas)
 #   guarded    FALSE: R's function as it is
 #   level      of the intervals
 #   file       where to keep the object that R's function returned, or NULL
@@ -71,7 +72,9 @@ survey_object <- function(inputs, design) {
   place$design <- design
   words$design <- quote(design)
   if (!is.null(asked$FUN)) words$FUN <- call("::", quote(survey), as.name(asked$FUN))
-  if (!is.null(asked$subset)) words$subset <- survey_formula(asked$subset, inputs)[[2L]]
+  for (name in names(asked$expressions)) {
+    words[[name]] <- survey_formula(asked$expressions[[name]], inputs)[[2L]]
+  }
   if (!is.null(asked$family)) {
     given <- c(list(link = asked$link), list(variance = asked$variance))
     given <- given[!vapply(given, is.null, NA)]
@@ -120,6 +123,7 @@ survey_estimate <- function(inputs) {
     }
     if (asked[["function"]] == "svyglm") {
       out$n <- as.double(length(object$y))
+      out$aliased <- names(object$coefficients)[is.na(object$coefficients)]
       out$degrees <- as.double(object$df.residual)
       out$dispersion <- as.double(summary(object)$dispersion)
     }
