@@ -239,11 +239,19 @@ class Verdict(Record):
             paths[-1].write_text(text + "\n", encoding="utf-8", newline="\n")
         return paths
 
-    def plot(self, scorer: str | None = None) -> Any:
-        """The gates of one scorer's pairs as a picture, over its scan; returns the axes."""
+    def plot(self, scorer: str | None = None, ax: Any = None) -> Any:
+        """The gates of one scorer's pairs as a picture, over its scan; returns the two axes.
+
+        Parameters
+        ----------
+        scorer : str, optional
+            The first one by default.
+        ax : two matplotlib Axes, optional
+            To draw on; a new figure, of the size that the table needs, by default.
+        """
         from pybridge.report.tail_family import verdict_figure
 
-        return verdict_figure(self, scorer)
+        return verdict_figure(self, scorer, ax)
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write one page with everything, figures included."""

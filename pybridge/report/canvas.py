@@ -5,6 +5,7 @@ matplotlib is loaded by the first figure only, and no global setting of it is ch
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pybridge.errors import EngineUnavailable
+from pybridge._checks import listed
+from pybridge.errors import EngineUnavailable, InputError
 
 DIRECT_COLOUR = "#9a9a9a"
 CHOSEN_COLOUR = "#1f5fa8"
@@ -27,8 +29,13 @@ def new_figure(width: float, height: float) -> Any:
     EngineUnavailable
         matplotlib is missing.
     """
+    return _part("figure", "Figure")(figsize=(width, height), layout="constrained")
+
+
+def _part(module: str, name: str) -> Any:
+    """A class of matplotlib."""
     try:
-        from matplotlib.figure import Figure
+        return getattr(importlib.import_module(f"matplotlib.{module}"), name)
     except ImportError as error:
         raise EngineUnavailable(
             "figures need matplotlib",
@@ -38,7 +45,63 @@ def new_figure(width: float, height: float) -> Any:
             got="not installed",
             hint="pip install 'pybridge[plot]', or Debian's python3-matplotlib.",
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Any, width: float = 5.5, height: float = 4.2) -> Any:
+    """The axes to draw on: the user's own, or those of a new figure of so many inches.
+
+    Raises
+    ------
+    InputError
+        ``ax`` is something else.
+    EngineUnavailable
+        matplotlib is missing.
+    """
+    if ax is None:
+        return new_figure(width, height).subplots()
+    if isinstance(ax, _part("axes", "Axes")):
+        return ax
+    raise _no_axes(ax, "a matplotlib Axes")
+
+
+def several_axes(ax: Any, count: int) -> np.ndarray:
+    """So many axes of the user's own in an array or a list, as an array (count,).
+
+    Raises
+    ------
+    InputError
+        ``ax`` is something else, or their number is another one.
+    """
+    kind, given = _part("axes", "Axes"), _flat(ax)
+    if len(given) == count and all(isinstance(one, kind) for one in given):
+        found = np.empty(count, dtype=object)
+        found[:] = given
+        return ax if isinstance(ax, np.ndarray) and ax.shape == (count,) else found
+    raise _no_axes(ax, f"{count} matplotlib Axes, as from plt.subplots(1, {count})")
+
+
+def _flat(ax: Any) -> list[Any]:
+    """All items of arrays and lists, and of those in them."""
+    if isinstance(ax, np.ndarray):
+        return list(ax.ravel())
+    if isinstance(ax, (list, tuple)):
+        return [one for part in ax for one in _flat(part)]
+    return [ax]
+
+
+def _no_axes(ax: Any, expected: str) -> InputError:
+    got = type(ax).__name__
+    if isinstance(ax, (np.ndarray, list, tuple)):
+        given = _flat(ax)
+        got += f" of {len(given)}: {listed(type(one).__name__ for one in given)}"
+    return InputError(
+        f"there is nothing to draw on: ax must be {expected}",
+        code="not_axes",
+        field="ax",
+        expected=expected,
+        got=got,
+        hint="Without ax a new figure is made.",
+    )
 
 
 def plain(text: str) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pybridge.report.figures import CHOSEN_COLOUR, NAIVE_COLOUR, _figure, _plain
+from pybridge.report.canvas import axes_or_new
+from pybridge.report.figures import CHOSEN_COLOUR, NAIVE_COLOUR, _plain
 
 if TYPE_CHECKING:
     from pybridge.selection.contributions_record import Contributions
@@ -18,8 +19,7 @@ def contributions_figure(found: Contributions, ax: Any = None) -> Any:
     With a truth, a mark shows the true RMSE.
     """
     table = found.to_frame()
-    if ax is None:
-        ax = _figure(7.5, 0.55 * len(table) + 1.3).subplots()
+    ax = axes_or_new(ax, 7.5, 0.55 * len(table) + 1.3)
     place = np.arange(len(table), dtype=float)
     value = table["rmse"].to_numpy()
     ax.barh(place, np.nan_to_num(value), height=0.6, color=CHOSEN_COLOUR, label="reported")

@@ -14,10 +14,12 @@ from pybridge.report.canvas import (
     CHOSEN_COLOUR,
     DIRECT_COLOUR,
     NAIVE_COLOUR,
+    axes_or_new,
     interval_lines,
     known_glyphs_only,
     new_figure,
     plain,
+    several_axes,
 )
 from pybridge.report.selection_figures import (
     candidates_height,
@@ -49,14 +51,16 @@ _METHODS = {"ht": "HT", "hajek": "Hájek", "ppi": "PPI", "greg": "GREG"}
 _figure, _plain = new_figure, plain
 
 
-def evaluation_figure(evaluation: Evaluation, axes: Any = None) -> Any:
+def evaluation_figure(evaluation: Evaluation, ax: Any = None) -> Any:
     """Domains with intervals (chosen and direct) beside the reported errors of all candidates."""
-    if axes is None:
+    if ax is None:
         count = len(evaluation.fits)
         height = max(4.5, 1.5 + 0.17 * min(evaluation.population.n_domains, _MOST_LABELS))
         height = max(height, candidates_height(count))
         figure = new_figure(13.0, height)
         axes = _two_panels(figure, height, count)
+    else:
+        axes = several_axes(ax, 2)
     domains_figure(evaluation, axes[0])
     scores_figure(evaluation.selection, axes[1])
     return axes
@@ -71,10 +75,9 @@ def _two_panels(figure: Any, height: float, n_candidates: int) -> Any:
     return np.array([figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[0, 1])])
 
 
-def domains_figure(evaluation: Evaluation, axes: Any = None) -> Any:
+def domains_figure(evaluation: Evaluation, ax: Any = None) -> Any:
     """Caterpillar of the domains: the chosen estimates, the reference's direct ones behind."""
-    if axes is None:
-        axes = new_figure(7.0, 8.0).subplots()
+    axes = axes_or_new(ax, 7.0, 8.0)
     chosen = evaluation.selected
     order = np.argsort(np.where(np.isnan(chosen.estimate), np.inf, chosen.estimate), kind="stable")
     place = np.arange(len(order), dtype=float)

@@ -109,14 +109,14 @@ class Evaluation(Record):
 
         return evaluation_text(self)
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Domain estimates with intervals, and reported errors of all candidates.
 
-        Returns the matplotlib Axes (two of them).
+        ``ax`` is two matplotlib Axes to draw on, by default those of a new figure; returns them.
         """
         from pybridge.report.figures import evaluation_figure
 
-        return evaluation_figure(self, axes)
+        return evaluation_figure(self, ax)
 
     def true_rmse(self, truth: Any) -> np.ndarray:
         """True RMSE of every candidate over the domains that were scored, shape (C,).
@@ -157,14 +157,14 @@ class Evaluation(Record):
             )
         return means
 
-    def plot_truth(self, truth: Any, axes: Any = None) -> Any:
+    def plot_truth(self, truth: Any, ax: Any = None) -> Any:
         """Reported error of every candidate beside its true one, where the truth is known.
 
         ``truth`` is as in `true_rmse`. Returns the matplotlib Axes.
         """
         from pybridge.report.figures import reported_against_true_figure
 
-        return reported_against_true_figure(self.selection, self.true_rmse(truth), axes)
+        return reported_against_true_figure(self.selection, self.true_rmse(truth), ax)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the whole report as one HTML page, figure included."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pybridge._checks import real_array
 from pybridge.errors import InputError
 from pybridge.report.canvas import (
     CHOSEN_COLOUR,
     NAIVE_COLOUR,
     interval_lines,
-    new_figure,
+    axes_or_new,
     plain,
 )
 from pybridge.report.words import counted, shortened
@@ -31,7 +32,7 @@ def candidates_height(count: int) -> float:
     return 1.5 + max(0.24 * count, 1.2)
 
 
-def scores_figure(selection: Selection, axes: Any = None) -> Any:
+def scores_figure(selection: Selection, ax: Any = None) -> Any:
     """Reported RMSE of every candidate by the score that chose, with its error, against naive CV.
 
     Filled dots are candidates that cannot be told from the best. A line that ends at the left
@@ -39,10 +40,10 @@ def scores_figure(selection: Selection, axes: Any = None) -> Any:
 
     Returns the matplotlib Axes.
     """
-    return _candidates(selection, axes, None)
+    return _candidates(selection, ax, None)
 
 
-def reported_against_true_figure(selection: Selection, true_rmse: Any, axes: Any = None) -> Any:
+def reported_against_true_figure(selection: Selection, true_rmse: Any, ax: Any = None) -> Any:
     """The same, with every candidate's true RMSE beside what was reported of it.
 
     Parameters
@@ -50,16 +51,16 @@ def reported_against_true_figure(selection: Selection, true_rmse: Any, axes: Any
     selection : Selection
     true_rmse : array of shape (C,)
         Of the candidates, in the selection's order, over the domains that were scored.
-    axes : matplotlib Axes, optional
+    ax : matplotlib Axes, optional
 
     Returns the matplotlib Axes.
 
     Raises
     ------
     InputError
-        Another number of errors than of candidates.
+        Another number of errors than of candidates, errors that are no numbers.
     """
-    true = np.asarray(true_rmse, dtype=np.float64)
+    true = real_array("true_rmse", true_rmse)
     if true.shape != (len(selection.candidates),):
         raise InputError(
             "a true error is needed for every candidate",
@@ -68,15 +69,14 @@ def reported_against_true_figure(selection: Selection, true_rmse: Any, axes: Any
             expected=counted(len(selection.candidates), "number"),
             got=f"shape {true.shape}",
         )
-    return _candidates(selection, axes, true)
+    return _candidates(selection, ax, true)
 
 
-def _candidates(selection: Selection, axes: Any, true: np.ndarray | None) -> Any:
+def _candidates(selection: Selection, ax: Any, true: np.ndarray | None) -> Any:
     """One row a candidate, best on top."""
     table = selection.to_frame().iloc[::-1]
     names = table["candidate"].tolist()
-    if axes is None:
-        axes = new_figure(6.5, candidates_height(len(names))).subplots()
+    axes = axes_or_new(ax, 6.5, candidates_height(len(names)))
     place = np.arange(len(names), dtype=float)
     score, naive, error = (
         table[key].to_numpy(dtype=np.float64, na_value=np.nan)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from pybridge._options import choose
+from pybridge.report.canvas import axes_or_new, several_axes
 from pybridge.report.figures import CHOSEN_COLOUR, DIRECT_COLOUR, NAIVE_COLOUR, _figure, _plain
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def fit_figure(fit: Fit, kind: str = "overview", ax: Any = None) -> Any:
     """One of the figures below by its name, or four of them."""
     if choose("kind", kind, ("overview", *FIGURES)) != "overview":
         return FIGURES[kind](fit, ax)
-    axes = _figure(10.0, 8.0).subplots(2, 2) if ax is None else np.asarray(ax).reshape(2, 2)
+    axes = _figure(10.0, 8.0).subplots(2, 2) if ax is None else several_axes(ax, 4).reshape(2, 2)
     for place, name in zip(axes.ravel(), ("direct", "shrinkage", "residuals", "qq")):
         FIGURES[name](fit, place)
     return axes
@@ -46,7 +47,7 @@ def caterpillar_figure(fit: Fit, ax: Any = None) -> Any:
     order = np.argsort(np.nan_to_num(table["estimate"].to_numpy(), nan=np.inf), kind="stable")
     table = table.iloc[order]
     m = len(table)
-    ax = _axes(ax, 7.0, min(13.0, max(2.6, 1.3 + 0.17 * m)))
+    ax = axes_or_new(ax, 7.0, min(13.0, max(2.6, 1.3 + 0.17 * m)))
     place = np.arange(m, dtype=float)
     size = float(np.clip(260.0 / m, 1.0, 4.0))
     ax.plot(table["direct"], place, "|", color=DIRECT_COLOUR, markersize=2 * size, label="direct")
@@ -80,7 +81,7 @@ def caterpillar_figure(fit: Fit, ax: Any = None) -> Any:
 
 def direct_figure(fit: Fit, ax: Any = None) -> Any:
     """Direct against model estimates, with the line of equality; size by shrinkage."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     area = fit.area
     seen = area.sampled
     numbers = fit.to_frame()
@@ -107,7 +108,7 @@ def direct_figure(fit: Fit, ax: Any = None) -> Any:
 
 def shrinkage_figure(fit: Fit, ax: Any = None) -> Any:
     """The weight of the direct estimate against its sampling variance, and σ²/(σ² + d)."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     seen = fit.area.sampled
     table = fit.to_frame()
     d, gamma = (table[name].to_numpy()[seen] for name in ("direct_variance", "shrinkage"))
@@ -132,7 +133,7 @@ def shrinkage_figure(fit: Fit, ax: Any = None) -> Any:
 
 def residuals_figure(fit: Fit, ax: Any = None) -> Any:
     """Standardised residuals against the synthetic part, with the band of a standard normal."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     found, table = fit.diagnostics(), fit.to_frame()
     residual, x = found.standardised_residual, table["synthetic"].to_numpy()
     here = np.isfinite(residual)
@@ -153,7 +154,7 @@ def residuals_figure(fit: Fit, ax: Any = None) -> Any:
 
 def quantile_figure(fit: Fit, ax: Any = None) -> Any:
     """Normal QQ plot of the standardised residuals, with the pointwise band of a true model."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     found = fit.diagnostics()
     value = found.standardised_residual[np.isfinite(found.standardised_residual)]
     if value.size:
@@ -177,7 +178,7 @@ def quantile_figure(fit: Fit, ax: Any = None) -> Any:
 
 def leave_out_figure(found: LeaveDomainOut, ax: Any = None) -> Any:
     """Direct estimates against predictions without their own labels; those missed are marked."""
-    ax = _axes(ax, 5.5, 5.0)
+    ax = axes_or_new(ax, 5.5, 5.0)
     here = found.scored
     x, y = found.prediction[here], found.direct[here]
     half = float(ndtri(0.5 + found.level / 2)) * np.sqrt(found.numbers.spread[here])
@@ -212,10 +213,6 @@ def leave_out_figure(found: LeaveDomainOut, ax: Any = None) -> Any:
     )
     _legend(ax, "upper left")
     return _open(ax)
-
-
-def _axes(ax: Any, width: float = 5.5, height: float = 4.2) -> Any:
-    return _figure(width, height).subplots() if ax is None else ax
 
 
 def _open(ax: Any) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pybridge.report.canvas import new_figure, plain
+from pybridge._options import choose
+from pybridge.report.canvas import axes_or_new, new_figure, plain, several_axes
 from pybridge.report.tail_figures import INK, shortened, stability_figure
 
 if TYPE_CHECKING:
@@ -40,28 +41,43 @@ def family_figure(verdict: Verdict, ax: Any = None, *, scorer: str | None = None
     scorer : str, optional
         Only its pairs.
     """
+    if scorer is not None:
+        choose("scorer", scorer, verdict.scans)
     rows = _rows(verdict, scorer)
     if ax is None:
         width, height = _size(rows)
         ax = _free_figure(width, height).add_axes(_box(rows, width, height))
+    ax = axes_or_new(ax)
     _draw(ax, rows)
     ax.set_xlabel(_mark(verdict), fontsize=8, color="#b03020" if verdict.exploratory else INK)
     return ax
 
 
-def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
+def verdict_figure(verdict: Verdict, scorer: str | None = None, ax: Any = None) -> Any:
     """The table of one scorer's pairs over its scan; returns both axes."""
-    name = scorer or next(iter(verdict.scans))
+    name = choose("scorer", scorer or next(iter(verdict.scans)), verdict.scans)
     rows = _rows(verdict, name)
+    both: Any = _two_axes(verdict, name, rows) if ax is None else several_axes(ax, 2)
+    upper, lower = both
+    family_figure(verdict, upper, scorer=name)
+    if len(verdict.scans) > 1:
+        upper.set_title(plain(f"scorer {shortened(name)}"), fontsize=10, loc="left")
+    tail, gate = verdict.protocol["tail"], verdict.protocol["G5"]
+    own = dict(verdict.protocol["scorer"].get(name, {}))
+    q = own.get("tail.quantile", tail["quantile"])
+    window = (q - gate["half_width"], q + gate["half_width"])
+    stability_figure(verdict.scans[name], lower, window=window, registered=q)
+    return [upper, lower]
+
+
+def _two_axes(verdict: Verdict, name: str, rows: list[_Row]) -> tuple[Any, Any]:
+    """Of a new figure: the table at the top, as large as it needs, the scan below."""
     names = [shortened(one) for one in verdict.scans[name].models]
     legend = 0.6 + _LETTER * max(19, *map(len, names))
     wide, high = _size(rows)
     width, height = max(wide, 6.5 + legend), high + _SCAN
     figure = _free_figure(width, height)
     upper = figure.add_axes(_box(rows, width, height))
-    family_figure(verdict, upper, scorer=name)
-    if len(verdict.scans) > 1:
-        upper.set_title(plain(f"scorer {shortened(name)}"), fontsize=10, loc="left")
     left, bottom = 0.95, 0.55
     lower = figure.add_axes(
         (
@@ -71,12 +87,7 @@ def verdict_figure(verdict: Verdict, scorer: str | None = None) -> Any:
             (_SCAN - bottom - 0.55) / height,
         )
     )
-    tail, gate = verdict.protocol["tail"], verdict.protocol["G5"]
-    own = dict(verdict.protocol["scorer"].get(name, {}))
-    q = own.get("tail.quantile", tail["quantile"])
-    window = (q - gate["half_width"], q + gate["half_width"])
-    stability_figure(verdict.scans[name], lower, window=window, registered=q)
-    return [upper, lower]
+    return upper, lower
 
 
 def _free_figure(width: float, height: float) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv
 
-from pybridge.report.canvas import new_figure, plain
+from pybridge.report.canvas import axes_or_new, new_figure, plain, several_axes
 from pybridge.tails._distribution import from_exponential, to_exponential
 from pybridge.tails._status import USABLE
 
@@ -26,10 +26,6 @@ BAND = "#cfdced"
 LONGEST = 40  # letters of a name
 MOST_POINTS = 4000
 MARKERS = "osD^v"  # where there are more models than colours
-
-
-def _axes(axes: Any, width: float = 5.5, height: float = 4.2) -> Any:
-    return new_figure(width, height).subplots() if axes is None else axes
 
 
 def _bare(axes: Any) -> None:
@@ -65,7 +61,7 @@ def _order_bands(
 
 def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
     """QQ plot: excesses against the fit's quantiles, with the pointwise band of a true fit."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     places = _shown(fit.n_exceedances)
     x = np.sort(fit.excesses)[places]
     p, low, high = _order_bands(places, fit.n_exceedances, fit.level)
@@ -89,7 +85,7 @@ def quantile_figure(fit: ParetoFit, ax: Any = None) -> Any:
 
 def probability_figure(fit: ParetoFit, ax: Any = None) -> Any:
     """PP plot: the fit's probabilities at the excesses, with the pointwise band of a true fit."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     places = _shown(fit.n_exceedances)
     x = np.sort(fit.excesses)[places]
     p, low, high = _order_bands(places, fit.n_exceedances, fit.level)
@@ -121,7 +117,7 @@ def return_level_figure(
     longest : float, optional
         Default: ten times the sample.
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     per = observations_per_period
     shortest = 1.0 / (fit.exceedance_rate * per)
     last = 10.0 * fit.n_scores / per if longest is None else longest
@@ -170,7 +166,7 @@ def _limit_levels(ax: Any, fit: ParetoFit, levels: ReturnLevels) -> None:
 
 def mean_residual_life_figure(life: MeanResidualLife, ax: Any = None) -> Any:
     """Mean excess against the threshold; straight where a generalised Pareto tail has begun."""
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ax.fill_between(
         life.threshold,
         life.lower,
@@ -204,7 +200,7 @@ def stability_figure(
     registered : float, optional
         The quantile of the protocol, as a line.
     """
-    ax = _axes(ax, 6.5, 4.2)
+    ax = axes_or_new(ax, 6.5, 4.2)
     if window is not None:
         ax.axvspan(*window, color="#f3ead7", linewidth=0, label="window of G5")
     if registered is not None:
@@ -236,9 +232,9 @@ def stability_figure(
     return ax
 
 
-def diagnostic_figure(fit: ParetoFit, axes: Any = None) -> Any:
+def diagnostic_figure(fit: ParetoFit, ax: Any = None) -> Any:
     """QQ, PP and return levels of one fit side by side; returns the three axes."""
-    axes = new_figure(13.0, 4.2).subplots(1, 3) if axes is None else axes
+    axes = new_figure(13.0, 4.2).subplots(1, 3) if ax is None else several_axes(ax, 3)
     quantile_figure(fit, axes[0])
     probability_figure(fit, axes[1])
     return_level_figure(fit, axes[2])

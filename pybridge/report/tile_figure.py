@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pybridge.report.figures import _figure
+from pybridge.report.canvas import axes_or_new
 from pybridge.report.smoothing_figures import _short
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def tile_figure(fit: FayHerriotFit | TaxonomyFit, ax: Any = None) -> Any:
     columns = _columns(groups)
     place, ticks, bottom = _layout(table["estimate"].to_numpy(), groups, columns)
     named = len(table) <= _MOST_NAMED_TILES
-    if ax is None:
-        width = float(np.clip((0.95 if named else 0.3) * columns + 2.5, 4.5, 13.0))
-        ax = _figure(width, float(np.clip(0.42 * bottom + 1.0, 2.2, 12.0))).subplots()
+    width = float(np.clip((0.95 if named else 0.3) * columns + 2.5, 4.5, 13.0))
+    ax = axes_or_new(ax, width, float(np.clip(0.42 * bottom + 1.0, 2.2, 12.0)))
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -177,6 +178,23 @@ class Selection(Record):
         return tuple(
             name for name, near in zip(self.candidates, inside) if near or name == self.selected
         )
+
+    def plot(self, ax: Any = None, *, true_rmse: Any = None) -> Any:
+        """Every candidate's score with its error, against naive CV; returns the matplotlib Axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; a new figure by default.
+        true_rmse : array of shape (C,), optional
+            True RMSE of the candidates, where the truth is known: it stands beside what was
+            reported.
+        """
+        from pybridge.report.selection_figures import reported_against_true_figure, scores_figure
+
+        if true_rmse is None:
+            return scores_figure(self, ax)
+        return reported_against_true_figure(self, true_rmse, ax)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a candidate, best first."""

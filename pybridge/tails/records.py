@@ -307,11 +307,11 @@ class ParetoFit(Record):
             )
         return self.transform.apply(number_vector("data", data))
 
-    def plot(self, axes: Any = None) -> Any:
-        """QQ, PP and return levels; returns the three axes."""
+    def plot(self, ax: Any = None) -> Any:
+        """QQ, PP and return levels, on three matplotlib Axes or a new figure; returns them."""
         from pybridge.report.tail_figures import diagnostic_figure
 
-        return diagnostic_figure(self, axes)
+        return diagnostic_figure(self, ax)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a parameter, with its interval from the standard error."""
