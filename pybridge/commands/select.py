@@ -13,7 +13,7 @@ add_arguments = evaluate_command.add_arguments
 
 def run(arguments: argparse.Namespace) -> int:
     """Score, print the table, and write it where a folder was named."""
-    from pybridge.report.files import make_folder, write_csv
+    from pybridge.report.files import has_matplotlib, make_folder, save_figure, write_csv
 
     folder = None if arguments.out is None else make_folder(arguments.out)
     found = evaluate_command.evaluation_of(arguments).selection
@@ -24,6 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_csv(found.references, folder / "references.csv")
         if found.auxiliary is not None:
             write_csv(found.auxiliary.to_frame(), folder / "auxiliary.csv")
+        if has_matplotlib():
+            save_figure(found.plot().figure, folder / "scores.png")
     if arguments.json:
         answer = plain(found.to_frame().to_dict(orient="records"))
         print(json.dumps(answer, ensure_ascii=False, indent=2))

@@ -17,7 +17,7 @@ from pybridge._checks import (
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tables.area_formula import area_covariates, parse_area_formula
-from pybridge.tables.labels import refuse_unreadable
+from pybridge.tables.labels import need_one_reading, refuse_unreadable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +111,8 @@ def area_table(
     Raises
     ------
     InputError
-        Columns missing or not numeric, duplicated domains, variances that are negative, missing
+        Columns missing or not numeric, duplicated domains, domains that read the same (1 beside
+        "1"), variances that are negative, missing
         beside an estimate, infinite or all 0, covariates that are missing, constant or collinear,
         categories without data, no more domains than coefficients.
     """
@@ -151,9 +152,11 @@ def _domains(table: pd.DataFrame, domain: str | None, time: str | None) -> tuple
         domain = "domain"
     key = key_column(table, domain, field="domain")
     refuse_unreadable(key.to_numpy(dtype=object), domain)
+    need_one_reading(key)
     again = key.duplicated()
     if time is not None:
         instant = key_column(table, time, field="time")
+        need_one_reading(instant)
         again = pd.DataFrame({"domain": key, "time": instant}).duplicated()
     twice = key[again].unique()
     if len(twice):

@@ -47,6 +47,7 @@ def encode(column: pd.Series) -> Labels:
         used = counts > 0
         labels = np.asarray(column.cat.categories, dtype=object)[used]
         refuse_unreadable(labels, str(column.name))
+        refuse_twins(labels, str(column.name))
         codes = codes if used.all() else (np.cumsum(used) - 1)[codes]
         return Labels(codes, labels, counts[used])
     if _is_int64(column.dtype) and len(column):
@@ -63,7 +64,7 @@ def encode(column: pd.Series) -> Labels:
         raise _no_label(column, error) from error
     labels = np.asarray(found, dtype=object)
     refuse_unreadable(labels, str(column.name))
-    _refuse_twins(labels, str(column.name))
+    refuse_twins(labels, str(column.name))
     order = _sorted_order(labels)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
@@ -110,6 +111,7 @@ def _refuse_null(values: Any, name: str) -> None:
 
 def text_codes(column: pd.Series, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Codes and labels of a column taken as text, in order of appearance or sorted."""
+    need_one_reading(column)
     text = column.astype(str)
     _refuse_null(text.to_numpy(dtype=object), str(column.name))
     codes, found = pd.factorize(text, sort=sort)
@@ -142,7 +144,18 @@ def _can_be_written(label: str) -> bool:
         return False
 
 
-def _refuse_twins(labels: np.ndarray, name: str) -> None:
+def need_one_reading(column: pd.Series) -> None:
+    """Refuse a column of labels in which two that are not equal read the same, as 7 and "7"."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        refuse_twins(np.asarray(column.cat.categories, dtype=object), str(column.name))
+    elif column.dtype == object and len({type(label) for label in column.array}) > 1:
+        try:
+            refuse_twins(np.asarray(pd.unique(column), dtype=object), str(column.name))
+        except TypeError as error:
+            raise _no_label(column, error) from error
+
+
+def refuse_twins(labels: np.ndarray | list[Any], name: str) -> None:
     """Labels that read the same but are not equal, as 7 and "7", would make two groups of one."""
     if len({type(label) for label in labels}) < 2:
         return
@@ -298,6 +311,7 @@ def weights_by_label(
     if isinstance(weights, pd.Series) and not isinstance(weights.index, pd.RangeIndex):
         weights = weights.to_dict()
     if isinstance(weights, Mapping):
+        refuse_twins(list(weights), field)
         by_label = {str(label): value for label, value in weights.items()}
         missing = [name for name in names if name not in by_label]
         extra = [name for name in by_label if name not in set(names)]

@@ -88,8 +88,10 @@ def test_sets(units: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     page = capsys.readouterr().out
     assert page.startswith("selected: ") and "PP-S [both]" in page
     assert sorted(path.name for path in out.iterdir()) == [
-        *("auxiliary.csv", "pairs.csv", "references.csv", "scores_by_domain.csv", "selection.csv"),
+        *("auxiliary.csv", "pairs.csv", "references.csv", "scores.png", "scores_by_domain.csv"),
+        "selection.csv",
     ]
+    assert (out / "scores.png").read_bytes().startswith(b"\x89PNG")
     sets = pd.read_csv(out / "auxiliary.csv")
     assert sets["auxiliary"].tolist() == ["a, b", "a, b", 'q"x']
     assert set(pd.read_csv(out / "pairs.csv")["better"]) >= {"undecided"}
