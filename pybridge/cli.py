@@ -9,10 +9,13 @@ import argparse
 import importlib
 import json
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, NoReturn
 
 from pybridge._version import __version__
 from pybridge.errors import InputError, PybridgeError, PybridgeWarning
@@ -34,8 +37,63 @@ _COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    with _interrupts() as seen:
+        try:
+            return _run(argv)
+        except (Exception, KeyboardInterrupt) as error:
+            # In the middle of an import C code may make another error of the interruption.
+            if not seen and not isinstance(error, KeyboardInterrupt):
+                raise
+            print("pybridge: interrupted", file=sys.stderr)
+            return 130
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Signals of an interruption (Ctrl-C) that came meanwhile; each is a KeyboardInterrupt too."""
+    seen: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if not _takes_signals() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield seen
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _takes_signals() -> bool:
+    """Whether an interruption comes to this thread, and is not ignored."""
+    own = threading.current_thread() is threading.main_thread()
+    return own and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """An interruption ends the process: code that runs during imports may swallow an exception."""
+
+    def leave(number: int, frame: Any) -> None:
+        os.write(2, b"pybridge: interrupted\n")
+        os._exit(130)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """The command itself: what it raises on purpose becomes a line and a status."""
     _unbreakable_output()
-    parser = _parser()
+    # In a process of its own nothing is lost while the commands are loaded.
+    with _leaving_at_once() if argv is None and _takes_signals() else nullcontext():
+        parser = _parser()
     arguments = parser.parse_args(argv)
     if not getattr(arguments, "run", None):
         parser.print_help()
@@ -53,9 +111,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.debug:
             raise
         return _report(error, getattr(arguments, "json", False))
-    except KeyboardInterrupt:
-        print("pybridge: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does.
         _drop_output()
