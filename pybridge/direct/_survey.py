@@ -120,9 +120,7 @@ def by_survey(
     from pybridge.r import call
 
     need_engine("survey", instead="engine='native' (--engine native)")
-    population = found.sample.population
-    _refuse_size(design, population.n_domains, len(population.taxonomy))
-    levels, inputs = _asked(found, design, request, domain)
+    levels, inputs = asked_of_survey(found, design, request, domain)
     reply = call("survey_direct_estimates", inputs, packages=("survey",))
     reply.warn("survey", stacklevel=4)
     said = tuple(f"R warning: {text.strip()}" for text in dict.fromkeys(reply.warnings))
@@ -143,11 +141,12 @@ def by_survey(
     return _with_numbers(found, reply.value, answer)
 
 
-def _asked(
+def asked_of_survey(
     found: DirectEstimates, design: SurveyDesign, request: DirectRequest, domain: str | None
 ) -> tuple[list[str | None], dict[str, Any]]:
     """Levels of groups, coarse to fine after the whole, and the named list that the shim takes."""
     population = found.sample.population
+    _refuse_size(design, population.n_domains, len(population.taxonomy))
     columns = sample_columns(
         design.frame, population, outcome=found.sample.outcome, domain=domain or population.domain
     )
@@ -158,7 +157,7 @@ def _asked(
 
 def survey_script(found: DirectEstimates, design: SurveyDesign, *, domain: str | None) -> str:
     """The sample, the functions by which the bridge asks survey, and the estimates they give."""
-    _, inputs = _asked(found, design, found.request, domain)
+    _, inputs = asked_of_survey(found, design, found.request, domain)
     body = ",\n  ".join(f"{name} = {r.item(value)}" for name, value in inputs.items())
     shims = resources.files("pybridge.r") / "shims" / "survey_direct.R"
     labels = r.vector(r.text(str(label)) for label in found.sample.population.domains)

@@ -173,6 +173,7 @@ def svyby(
     vartype: str | Sequence[str] = "se",
     drop_empty_groups: bool = True,
     covmat: bool = True,
+    influence: bool = False,
     na_rm_by: bool = False,
     na_rm_all: bool = False,
     level: float = 0.95,
@@ -201,6 +202,8 @@ def svyby(
         Whether all domains' estimates have their covariance. R itself stops at this on a calibrated
         design and beside missing values; guarded it is then made of the linearised scores, for
         means and totals.
+    influence : bool
+        Whether the record gets R's influence functions, a column an estimate.
     na_rm_by, na_rm_all : bool
         Whether units without a group, and groups without a known value of the variables, are left
         out.
@@ -228,11 +231,18 @@ def svyby(
         formulas["denominator"] = denominator
     variances = requests.flag("keep_var", keep_var)
     options: dict[str, Any] = {
-        "na.rm": requests.flag("na_rm", na_rm),
+        **_whole(design, na_rm, deff, influence),
         "covmat": requests.flag("covmat", covmat) and variances,
         "drop.empty.groups": requests.flag("drop_empty_groups", drop_empty_groups),
-        **_effect(deff),
     }
+    if influence and not (variances and drop_empty_groups):
+        raise InputError(
+            "influence functions are of groups with units and variances",
+            code="not_available",
+            field="influence",
+            expected="keep_var=True and drop_empty_groups=True",
+            got=f"keep_var={keep_var}, drop_empty_groups={drop_empty_groups}",
+        )
     for name, value, usual in (
         ("keep.var", variances, True),
         ("keep.names", keep_names, True),

@@ -46,6 +46,10 @@ CALLS = {
             "~api00 + api99", "~stype", d["strat"], deff="replace", vartype=["var", "ci", "cvpct"]
         ),
     ),
+    "by_influence": (
+        "svyby(~api00 + api99, ~stype, strat, svymean, influence = TRUE, covmat = TRUE)",
+        lambda d: survey.svyby("~api00 + api99", "~stype", d["strat"], influence=True),
+    ),
     "by_all": (
         "svyby(~api00, ~stype, strat, svytotal, keep.names = FALSE, deff = TRUE,"
         " vartype = c('se', 'ci', 'cv', 'cvpct', 'var'))",
@@ -203,13 +207,18 @@ def plain(plain_r):
       else diag(as.matrix(attr(x, "deff")))
     }
     shown <- function(name, x) {
+      call <- substitute(x)
       show(paste0(name, ".estimate"), coef(x))
       about <- attr(x, "svyby")
       bare <- !is.null(about) && (about$vars == 0 || identical(about$vartype, "ci"))
       if (!bare) show(paste0(name, ".error"), if (is.data.frame(SE(x))) unlist(SE(x)) else SE(x))
       if (!is.null(attr(x, "deff")) || !is.null(about) && !identical(about$deffs, FALSE))
         show(paste0(name, ".effect"), effects(x))
-      if (!is.null(attr(x, "influence"))) show(paste0(name, ".influence"), attr(x, "influence"))
+      if (grepl("influence", paste(deparse(call), collapse = " "))) {
+        own <- as.matrix(attr(x, "influence"))
+        if (!is.null(about)) own <- own[, c(matrix(seq_len(ncol(own)), ncol = about$nstats, byrow = TRUE))]
+        show(paste0(name, ".influence"), own)
+      }
       if (!is.null(about)) {
         own <- grep("^(se|ci_|cv|var)", names(x))
         own <- setdiff(own, grep("DEff|^statistic", names(x)))

@@ -115,8 +115,7 @@ survey_estimate <- function(inputs) {
       out$upper <- as.vector(interval[, 2])
     }
     if (!is.null(asked$options$deff)) out$deff <- survey_effects(object)
-    influence <- attr(object, "influence")
-    if (!is.null(influence)) out$influence <- unname(as.matrix(influence))
+    if (isTRUE(asked$options$influence)) out$influence <- survey_influence(object)
     if (by) {
       out <- survey_groups(out, object, design, inputs, scores)
       out$variation <- survey_variation(object)
@@ -141,6 +140,16 @@ survey_errors <- function(object) {
   }
   error <- survey::SE(object)
   if (is.data.frame(error)) unlist(error, use.names = FALSE) else as.vector(error)
+}
+
+# Influence functions, a column an estimate: svyby() has them group by group, its estimates variable
+# by variable.
+survey_influence <- function(object) {
+  found <- unname(as.matrix(attr(object, "influence")))
+  count <- attr(object, "svyby")$nstats
+  if (is.null(count)) return(found)
+  groups <- ncol(found) / count
+  found[, as.vector(t(matrix(seq_len(ncol(found)), count, groups))), drop = FALSE]
 }
 
 # Design effects. deff() of svyby() looks in other columns beside vartype = "ci", and stops at

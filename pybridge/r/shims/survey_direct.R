@@ -8,6 +8,10 @@
 #   method           "ht", "hajek", "ppi" or "greg"
 #   slope, intercept GREG: "pooled", "within", "domain" or q numbers; whether it has an intercept
 #   groups           named list of the domains' groups (1, 2, ...), each of length m
+# and survey_direct_object() besides:
+#   labels           the domains' names
+#   level_names      of the levels of `groups`, the first the whole; level_labels: their groups'
+#   file             where to keep the object
 
 # Estimates, their covariance, and the covariance with Horvitz-Thompson's:
 #   ht       svytotal(y 1_i) / N_i
@@ -188,4 +192,53 @@ survey_direct_degrees <- function(design, group, count) {
     inside <- group == i
     if (any(inside)) as.double(survey::degf(subset(design, inside))) else 0
   }, 0)
+}
+
+# Hajek's estimates as svyby() returns them, others as svytotal() does, with the population's part of
+# the working model added: coef(), SE(), vcov(), confint() and cv() know both. The attribute
+# "survey.design" is the svydesign, with the domains' labels.
+survey_direct_object <- function(inputs) {
+  before <- options(survey.lonely.psu = inputs$lonely)
+  on.exit(options(before))
+  design <- survey_direct_labelled(inputs)
+  seen <- unique(inputs$domain)
+  if (inputs$method == "hajek" && length(seen) > 1L) {
+    object <- survey::svyby(~outcome, ~domain, design, survey::svymean, covmat = TRUE)
+  } else {
+    answer <- survey_direct_estimates(inputs)
+    labels <- as.character(inputs$labels)
+    object <- stats::setNames(answer$estimate, labels)
+    attr(object, "var") <- structure(answer$covariance, dimnames = list(labels, labels))
+    attr(object, "statistic") <- "mean"
+    class(object) <- "svystat"
+  }
+  attr(object, "survey.design") <- design
+  attr(object, "survey.lonely.psu") <- inputs$lonely
+  shared_keep(object, inputs$file)
+  list(kept = TRUE)
+}
+
+# The design with labels instead of codes; its variables are outcome, weight, domain, the levels of
+# the taxonomy, x1, x2 ... and, where there is a working model, its residual.
+survey_direct_labelled <- function(inputs) {
+  design <- survey_direct_design(inputs)
+  data <- design$variables
+  named <- function(codes, labels) {
+    factor(as.character(labels)[codes], levels = unique(as.character(labels)))
+  }
+  more <- list(outcome = data$y, domain = named(inputs$domain, inputs$labels))
+  for (k in seq_along(inputs$level_names)[-1L]) {
+    codes <- inputs$groups[[k]][inputs$domain]
+    more[[inputs$level_names[[k]]]] <- named(codes, inputs$level_labels[[k]])
+  }
+  f <- inputs$auxiliary
+  for (j in seq_len(NCOL(f))[!is.null(f)]) more[[paste0("x", j)]] <- f[, j]
+  if (!inputs$method %in% c("ht", "hajek")) {
+    indicator <- outer(inputs$domain, seq_along(inputs$size), "==") * 1
+    more$residual <- survey_direct_model(inputs, indicator)$residual
+  }
+  more$weight <- data$w
+  for (name in c("stratum", "psu", "fpc", "p")) more[[name]] <- data[[name]]
+  design$variables <- as.data.frame(more, optional = TRUE)
+  design
 }
