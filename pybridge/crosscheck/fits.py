@@ -103,8 +103,10 @@ class FitCrosscheck(Record):
             parts.append(f"No numbers from {_and(silent)}.")
         if self.criterion_name and len(with_numbers) > 1:
             parts.append(self._nearest_in_words())
+        reasons: dict[str, list[str]] = {}
         for engine, why in self.unavailable.items():
-            parts.append(f"{engine} could not be asked: {why.rstrip('.')}.")
+            reasons.setdefault(why.rstrip("."), []).append(engine)
+        parts += [f"{_and(names)} could not be asked: {why}." for why, names in reasons.items()]
         return " ".join(part for part in parts if part)
 
     def _nearest_in_words(self) -> str:

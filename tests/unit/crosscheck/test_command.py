@@ -36,7 +36,7 @@ def test_without_r_it_says_who_could_not_be_asked_and_exits_3(run_python, table,
     found = json.loads(done.stdout)
     assert found["agrees"] is False and set(found["unavailable"]) == {"sae", "emdi", "metafor"}
     assert "Nothing was compared: only native gave numbers." in found["sentence"]
-    assert "sae could not be asked" in found["sentence"]
+    assert found["sentence"].count("could not be asked") == 1
     assert pd.read_csv(out).empty
 
 

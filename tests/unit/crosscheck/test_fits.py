@@ -76,6 +76,15 @@ def test_an_r_engine_may_be_nearer_than_the_native_one():
     assert "Nearest to the optimum is emdi raw; below in" in found.sentence
 
 
+def test_one_reason_of_several_engines_is_said_once():
+    gone = "R was not found. Run: apt."
+    missing = {"sae": gone, "emdi": gone, "metafor": "it stopped"}
+    assert record([answer("native")], [], unavailable=missing).sentence == (
+        "Nothing was compared: only native gave numbers. sae and emdi could not be asked: R was "
+        "not found. Run: apt. metafor could not be asked: it stopped."
+    )
+
+
 def test_nothing_compared_is_not_agreement():
     missing = {"sae": "R was not found."}
     found = record([answer("native")], [], unavailable=missing)
