@@ -123,8 +123,12 @@ door_plain <- function(x, place) {
 
 door_plain_list <- function(x, place) {
   labels <- names(x)
-  if (!is.null(labels) && (anyDuplicated(labels) || anyNA(labels) || !all(nzchar(labels)))) {
-    stop("a shim returned a list with empty or repeated names at ", place, call. = FALSE)
+  # The items of a batch come back under the same names.
+  if (!is.null(labels) && !identical(labels, door_state$labels)) {
+    if (anyDuplicated(labels) || anyNA(labels) || !all(nzchar(labels))) {
+      stop("a shim returned a list with empty or repeated names at ", place, call. = FALSE)
+    }
+    door_state$labels <- labels
   }
   attributes(x) <- NULL
   for (i in seq_along(x)) {
@@ -141,12 +145,6 @@ door_plain_list <- function(x, place) {
 
 # One call of a shim: its value, or its error, and what R said meanwhile.
 door_item <- function(shim, inputs) {
-  seed <- door_seed()
-  before <- options(door_options)
-  on.exit({
-    options(before)
-    door_put_seed(seed)
-  })
   warned <- character()
   told <- character()
   failed <- NULL
@@ -170,24 +168,36 @@ door_item <- function(shim, inputs) {
   list(value = value, warnings = enc2utf8(warned), messages = enc2utf8(told), error = failed)
 }
 
-# A shim over several inputs; what is printed goes to one connection, cut up at the end.
+# A shim over several inputs, each with the same options and the same random stream; what is
+# printed goes to one connection, cut up at the end.
 door_batch <- function(shim, items) {
   depth <- sink.number()
   devices <- grDevices::dev.list()
   paper <- rawConnection(raw(0L), "w")
+  seed <- door_seed()
+  before <- options(door_options)
   sink(paper)
   on.exit({
     while (sink.number() > depth) sink()
     close(paper)
     for (device in setdiff(grDevices::dev.list(), devices)) grDevices::dev.off(device)
+    options(before)
+    door_put_seed(seed)
   })
   ends <- numeric(length(items))
   replies <- vector("list", length(items))
   for (i in seq_along(items)) {
     replies[[i]] <- door_item(shim, items[[i]])
+    options(door_options)
+    door_put_seed(seed)
     # A shim may leave a diversion behind, or end ours.
-    while (sink.number() > depth + 1L) sink()
-    if (sink.number() <= depth) sink(paper)
+    if ((open <- sink.number()) != depth + 1L) {
+      while (open > depth + 1L) {
+        sink()
+        open <- open - 1L
+      }
+      if (open <= depth) sink(paper)
+    }
     ends[[i]] <- seek(paper, NA)
   }
   door_printed(replies, rawConnectionValue(paper), ends)
