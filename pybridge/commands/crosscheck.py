@@ -1,4 +1,8 @@
-"""``pybridge crosscheck``: one fit of a table of domains by every engine that can do it."""
+"""``pybridge crosscheck``: one fit by every engine that can do it.
+
+Of a table of domains with ``--formula``, the direct estimates of a table of units with
+``--outcome``.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,20 @@ ENGINE_MISSING = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    from pybridge.commands.direct import add_slope
+    from pybridge.commands.shared import add_design_arguments
+
     parser.add_argument(
-        "table", metavar="FILE", help="one row a domain: estimate, variance, covariates"
+        "table",
+        metavar="FILE",
+        help="one row a domain (estimate, variance, covariates) with --formula; "
+        "one row a unit with --outcome",
     )
-    parser.add_argument("--formula", required=True, metavar="F", help="for example 'estimate ~ f'")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--formula", metavar="F", help="for example 'estimate ~ f'")
+    kind.add_argument(
+        "--outcome", metavar="COLUMN", help="of units: their direct estimates are cross-checked"
+    )
     parser.add_argument(
         "--variance",
         default="variance",
@@ -30,7 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="the taxonomy model: columns, coarse to fine, the domain last",
     )
-    parser.add_argument("--method", default="REML", metavar="M", help="REML, ML, FH or bayes")
+    parser.add_argument(
+        "--method",
+        metavar="M",
+        help="REML (taken where nothing is said), ML, FH or bayes; of units greg (the same), ht, "
+        "hajek or ppi",
+    )
+    add_design_arguments(parser, auxiliary=False)
+    add_slope(parser)
     parser.add_argument("--seed", type=int, default=1, help="for engines that draw")
     parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
     parser.add_argument("--encoding", default="utf-8-sig", help="of CSV files (UTF-8)")
@@ -45,7 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from pybridge.report.files import write_csv
 
-    found = _taxonomy(arguments) if arguments.levels else _area(arguments)
+    _refuse_others(arguments)
+    if arguments.outcome:
+        found = _direct(arguments)
+    else:
+        found = _taxonomy(arguments) if arguments.levels else _area(arguments)
     if arguments.out:
         write_csv(found.table.to_frame(), arguments.out)
     if arguments.json:
@@ -54,6 +79,36 @@ def run(arguments: argparse.Namespace) -> int:
         print(found.summary())
     nothing = found.table.n_made == 0
     return ENGINE_MISSING if nothing and found.unavailable else 0
+
+
+def _refuse_others(arguments: argparse.Namespace) -> None:
+    """InputError for options of units beside a table of domains, and the other way round."""
+    from pybridge.errors import InputError
+
+    of_units = ("auxiliary", "taxonomy", "weights", "strata", "ids", "fpc", "poisson", "population")
+    names = ("levels",) if arguments.outcome else of_units
+    given = [name for name in names if getattr(arguments, name)]
+    if given:
+        kind = "units (--outcome)" if arguments.outcome else "a table of domains (--formula)"
+        raise InputError(
+            f"--{given[0]} has no meaning for {kind}",
+            code="not_available",
+            field=f"--{given[0]}",
+            expected="--formula with one row a domain, or --outcome with one row a unit",
+            got=getattr(arguments, given[0]),
+        )
+
+
+def _direct(arguments: argparse.Namespace) -> FitCrosscheck:
+    """Direct estimates: natively, and by R's survey."""
+    from pybridge.commands.direct import estimate
+    from pybridge.crosscheck.direct import crosscheck_direct
+
+    words = {"units": arguments.table, "engine": "native", "variance": "direct"}
+    method = arguments.method or "greg"
+    asked = argparse.Namespace(**{**vars(arguments), **words, "method": method})
+    found, design = estimate(asked)
+    return crosscheck_direct(found, design, domain=arguments.domain)
 
 
 def _area(arguments: argparse.Namespace) -> FitCrosscheck:
@@ -68,7 +123,7 @@ def _area(arguments: argparse.Namespace) -> FitCrosscheck:
         variance=arguments.variance,
         domain=arguments.domain,
         engine="native",
-        method=arguments.method,
+        method=arguments.method or "REML",
         level=arguments.level,
     )
     return crosscheck_area(fit)
@@ -87,7 +142,7 @@ def _taxonomy(arguments: argparse.Namespace) -> FitCrosscheck:
         variance=arguments.variance,
         levels=names(arguments.levels),
         engine="native",
-        method=arguments.method,
+        method=arguments.method or "REML",
         level=arguments.level,
         seed=arguments.seed,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from pybridge.commands.shared import (
     add_unit_arguments,
@@ -14,17 +15,16 @@ from pybridge.commands.shared import (
 )
 
 
+if TYPE_CHECKING:
+    from pybridge.design.survey_design import SurveyDesign
+    from pybridge.direct.estimates import DirectEstimates
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_unit_arguments(parser, auxiliary=False)
     parser.add_argument("--method", default="greg", metavar="M", help="ht, hajek, ppi or greg")
-    parser.add_argument(
-        "--slope",
-        default="pooled",
-        type=_slope,
-        metavar="S",
-        help="of GREG: pooled, within, domain, or a number for each auxiliary variable",
-    )
+    add_slope(parser)
     parser.add_argument(
         "--variance", default="direct", metavar="V", help="direct, smoothed, pooled or gvf"
     )
@@ -32,6 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine", default="native", metavar="ENGINE", help="native, or survey (R's package)"
     )
     parser.add_argument("--out", metavar="FILE", help="write the table there instead")
+
+
+def add_slope(parser: argparse.ArgumentParser) -> None:
+    """The slope of GREG."""
+    parser.add_argument(
+        "--slope",
+        default="pooled",
+        type=_slope,
+        metavar="S",
+        help="of GREG: pooled, within, domain, or a number for each auxiliary variable",
+    )
 
 
 def _slope(text: str) -> str | list[float]:
@@ -44,10 +55,23 @@ def _slope(text: str) -> str | list[float]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Estimate and print a CSV table."""
+    from pybridge.report.files import write_csv
+
+    found, _ = estimate(arguments)
+    table = found.to_frame()
+    if arguments.out:
+        write_csv(table, arguments.out)
+        print(found.summary())
+    else:
+        table.to_csv(sys.stdout, index=False)
+    return 0
+
+
+def estimate(arguments: argparse.Namespace) -> tuple[DirectEstimates, SurveyDesign]:
+    """One direct estimator of the units that the arguments name, and their design."""
     from pybridge.design.from_units import prepare_units
     from pybridge.direct.api import check_engine, estimates_by, request_of
     from pybridge.direct.inputs import domain_sample
-    from pybridge.report.files import write_csv
 
     check_engine(arguments.engine, arguments.variance)
     prepared = prepare_units(
@@ -74,10 +98,4 @@ def run(arguments: argparse.Namespace) -> int:
         level=arguments.level,
         engine=arguments.engine,
     )
-    table = found.to_frame()
-    if arguments.out:
-        write_csv(table, arguments.out)
-        print(found.summary())
-    else:
-        table.to_csv(sys.stdout, index=False)
-    return 0
+    return found, prepared.design

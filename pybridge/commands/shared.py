@@ -50,6 +50,14 @@ def add_unit_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = Tru
     )
     parser.add_argument("--outcome", required=True, metavar="COLUMN")
     parser.add_argument("--domain", required=True, metavar="COLUMN")
+    add_design_arguments(parser, auxiliary=auxiliary)
+    parser.add_argument("--encoding", default="utf-8-sig", help="of CSV files (UTF-8)")
+    parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def add_design_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = True) -> None:
+    """The design, the population, and what is known of every unit."""
     parser.add_argument(
         "--auxiliary",
         required=auxiliary,
@@ -90,9 +98,6 @@ def add_unit_arguments(parser: argparse.ArgumentParser, *, auxiliary: bool = Tru
         metavar="FILE",
         help="sizes (column size or N) and " "auxiliary means of the domains, or unit records",
     )
-    parser.add_argument("--encoding", default="utf-8-sig", help="of CSV files (UTF-8)")
-    parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
-    parser.add_argument("--seed", type=int, default=1)
 
 
 def all_auxiliary(arguments: argparse.Namespace) -> list[str]:

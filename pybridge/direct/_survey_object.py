@@ -12,7 +12,7 @@ from pybridge.direct.estimates import DirectEstimates
 from pybridge.engines.availability import need_engine
 
 
-def survey_rds(
+def to_rds(
     found: DirectEstimates,
     path: str | os.PathLike[str],
     design: SurveyDesign,

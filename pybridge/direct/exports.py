@@ -119,7 +119,7 @@ class DirectExports:
         EngineUnavailable, EngineError
         """
         from pybridge.direct._same_sample import need_sample
-        from pybridge.direct._survey_object import survey_rds
+        from pybridge.direct._survey_object import to_rds
 
         need_sample(self, design, domain=domain)
-        return survey_rds(self, path, design, domain=domain)
+        return to_rds(self, path, design, domain=domain)

@@ -64,7 +64,8 @@ def objects(tmp_path_factory, plain_r):
             code += f"""
             local({{
               x <- readRDS("{place}"); key <- "{key}"
-              d <- attr(x, "survey.design"); options(survey.lonely.psu = attr(x, "survey.lonely.psu"))
+              d <- attr(x, "survey.design")
+              options(survey.lonely.psu = attr(x, "survey.lonely.psu"))
               show(paste0(key, ".names"), names(coef(x))); show(paste0(key, ".estimate"), coef(x))
               show(paste0(key, ".error"), SE(x)); show(paste0(key, ".vcov"), vcov(x))
               show(paste0(key, ".interval"), confint(x, level = 0.9, df = 7)); invisible(cv(x))
@@ -72,7 +73,8 @@ def objects(tmp_path_factory, plain_r):
               show(paste0(key, ".weight"), weights(d))
               own <- svyby(~outcome, ~domain, d, svymean)
               show(paste0(key, ".hajek"), coef(own)); show(paste0(key, ".hajek_names"), own$domain)
-              show(paste0(key, ".degrees"), degf(d)); show(paste0(key, ".group"), levels(d$variables$group))
+              show(paste0(key, ".degrees"), degf(d))
+              show(paste0(key, ".group"), levels(d$variables$group))
             }})
             """
     return fits, plain_r(code)

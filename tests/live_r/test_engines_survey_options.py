@@ -216,7 +216,9 @@ def plain(plain_r):
         show(paste0(name, ".effect"), effects(x))
       if (grepl("influence", paste(deparse(call), collapse = " "))) {
         own <- as.matrix(attr(x, "influence"))
-        if (!is.null(about)) own <- own[, c(matrix(seq_len(ncol(own)), ncol = about$nstats, byrow = TRUE))]
+        if (!is.null(about)) { # group by group; the estimates are variable by variable
+          own <- own[, c(matrix(seq_len(ncol(own)), ncol = about$nstats, byrow = TRUE))]
+        }
         show(paste0(name, ".influence"), own)
       }
       if (!is.null(about)) {
