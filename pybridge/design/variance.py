@@ -19,6 +19,7 @@ import numpy as np
 
 from pybridge._record import Record
 from pybridge.design.cells import Cells, unpack
+from pybridge.design.within_tails import TailMoments, tail_moments
 from pybridge.errors import InputError
 
 # A difference of sums that is this small beside them is 0.
@@ -50,6 +51,8 @@ class DomainMoments(Record):
         Shape (p,), of the variables u.
     fourth : numpy.ndarray
         Shape (1 + S, 1 + S), pooled fourth moments of the whole sample, as in `Cells`.
+    tails : TailMoments
+        How heavy the tails of a residual are within domains, of the whole sample.
     """
 
     n: np.ndarray
@@ -62,6 +65,7 @@ class DomainMoments(Record):
     form_with_replacement: np.ndarray
     shift: np.ndarray
     fourth: np.ndarray
+    tails: TailMoments
 
     @property
     def n_replicates(self) -> int:
@@ -239,4 +243,5 @@ def _moments(
         form_with_replacement=without,
         shift=cells.plan.shift,
         fourth=cells.fourth,
+        tails=tail_moments(cells),
     )

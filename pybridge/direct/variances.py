@@ -10,6 +10,15 @@ A_i = Σ w(w − 1)/N_i² and free_i for how much the domain's sample size varie
 stratum). Both parts are smoothed by empirical Bayes; the design effect is pooled over domains.
 Smoothing the sum as if it were all spread fails where the mean is large beside the spread, as for
 Horvitz–Thompson of an outcome far from 0.
+
+Heavy tails: an area-level model takes d_i for a number that has nothing to do with θ_i or with the
+error of z_i. Of skewed outcomes both is wrong: where the mean is high so is the variance,
+Var(z_i | θ_i) = g(θ_i), and a unit that pulls z_i up pulls s_i² up. Low domains then look precise
+and drag the model down, with the true variances as with estimated ones; the best linear predictor
+of θ_i has E g(θ_i) in the place of g(θ_i). So a domain's own parts of s_i² and of b_i² count less
+the more of the noise of s² the tails make: B_i (1 − λ) and (1 − λ) b̃_i² + λ E b², with
+λ = (κ − 3)/(κ − 1) within domains (`TailMoments`), 0 for normal outcomes and lighter tails.
+"pooled" has B_i = 0 and λ = 0, whatever the tails.
 """
 
 from __future__ import annotations
@@ -38,12 +47,15 @@ class ElementVariances(Record):
         Shape (2, 2), s₀² and its companions, weighted by n_i − 1.
     kurtosis : float
         κ of z's residuals about their domain means, pooled.
+    tails : float
+        λ, the share of the noise of their variances that their tails make.
     """
 
     mean: np.ndarray
     matrix: np.ndarray
     pooled: np.ndarray
     kurtosis: float
+    tails: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +67,8 @@ class ModelledVariances(Record):
     variance, covariance_ht, variance_ht : numpy.ndarray
         Shape (m,).
     weight : numpy.ndarray
-        Shape (m,), B_i, the part of the domain's own element variance (NaN where the method has
-        no such part).
+        Shape (m,), B_i (1 − λ), the part of the domain's own element variance (NaN where the method
+        has no such part).
     element : numpy.ndarray
         Shape (m,), the smoothed element variance of z's residual within the domain.
     design_effect : float
@@ -111,18 +123,17 @@ def element_variances(
     degrees = np.where(several, n - 1, 0.0)
     if not several.any():
         nothing = np.full((2, 2), np.nan)
-        return ElementVariances(first, np.full_like(matrix, np.nan), nothing, np.nan)
+        return ElementVariances(first, np.full_like(matrix, np.nan), nothing, np.nan, 0.0)
     pooled = np.einsum("m,mab->ab", degrees, np.nan_to_num(matrix)) / degrees.sum()
-    kurtosis = _kurtosis(moments.fourth, residual[several, 1, 1:].mean(axis=0))
-    return ElementVariances(first, matrix, pooled, kurtosis)
+    # Domains with a slope of their own share the average slope here: κ and λ only steer how far the
+    # element variances are trusted.
+    common = residual[several, 1, 1:].mean(axis=0)
+    kurtosis, tails = _kurtosis(moments.fourth, common), moments.tails.share(common)
+    return ElementVariances(first, matrix, pooled, kurtosis, tails)
 
 
 def _kurtosis(fourth: np.ndarray, residual: np.ndarray) -> float:
-    """Pooled kurtosis of a residual c'(y, f) about its domain means; 3 where it has no spread.
-
-    Domains with a slope of their own share the average slope here: κ only steers how far the
-    element variances are trusted.
-    """
+    """Pooled kurtosis of a residual c'(y, f) about its domain means; 3 where it has no spread."""
     rows, cols = np.triu_indices(len(residual))
     product = residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0)
     spread = fourth[0, 1:] @ product
@@ -185,7 +196,8 @@ def modelled_variances(
         nothing = np.full(len(n), np.nan)
         return ModelledVariances(variance, covariance, direct[0], nothing, nothing, np.nan)
     several = n >= 2
-    weight = np.zeros(len(n)) if method == "pooled" else _trust(n, element)
+    own = method == "smoothed"
+    weight = _trust(n, element) if own else np.zeros(len(n))
     kept = np.where(several[:, None, None], element.matrix, 0.0) * weight[:, None, None]
     spread = kept + (1.0 - weight)[:, None, None] * element.pooled
     # How much of a squared domain mean enters d_i: 0 where n_i is fixed, about 1 in a domain that
@@ -193,7 +205,8 @@ def modelled_variances(
     free = form[:, 0, 0] / scale**2
     free = np.divide(free, factor, out=np.zeros_like(free), where=factor > 0)
     effect = _design_effects(direct, factor, free, element, n)
-    square = spread + free[:, None, None] * _squared_means(element.mean, spread, n)
+    means = _squared_means(element.mean, spread, n, tails=element.tails if own else 0.0)
+    square = spread + free[:, None, None] * means
     matrix = square * factor[:, None, None] * np.sqrt(np.outer(effect, effect))
     matrix = np.where((n > 0)[:, None, None], matrix, np.nan)
     return ModelledVariances(
@@ -206,10 +219,13 @@ def modelled_variances(
     )
 
 
-def _squared_means(mean: np.ndarray, spread: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _squared_means(
+    mean: np.ndarray, spread: np.ndarray, n: np.ndarray, *, tails: float
+) -> np.ndarray:
     """E[b_i b_i'] of the domains' mean residuals (m, 2, 2), by empirical Bayes.
 
-    ``mean`` (m, 2) is noisy with covariance spread_i / n_i; squaring it would count the noise.
+    ``mean`` (m, 2) is noisy with covariance spread_i / n_i; squaring it would count the noise. The
+    part ``tails`` of it is what all domains have in common, centre centre' + prior.
     """
     seen = n > 0
     noise = np.where(seen[:, None, None], spread, 0.0) / np.where(seen, n, 1.0)[:, None, None]
@@ -226,7 +242,8 @@ def _squared_means(mean: np.ndarray, spread: np.ndarray, n: np.ndarray) -> np.nd
     trust = top / np.where(top + noise[:, [0, 1], [0, 1]] > 0, top + noise[:, [0, 1], [0, 1]], 1.0)
     best = centre + trust * away
     left = np.sqrt(1.0 - trust)
-    return best[:, :, None] * best[:, None, :] + left[:, :, None] * prior * left[:, None, :]
+    own = best[:, :, None] * best[:, None, :] + left[:, :, None] * prior * left[:, None, :]
+    return (1.0 - tails) * own + tails * (np.outer(centre, centre) + prior)
 
 
 def _design_effects(
@@ -251,7 +268,7 @@ def _design_effects(
 
 
 def _trust(n: np.ndarray, element: ElementVariances) -> np.ndarray:
-    """B_i of linear empirical Bayes on the element variances; 0 with fewer than two units."""
+    """B_i (1 − λ), B_i of linear empirical Bayes on the element variances; 0 below two units."""
     several = n >= 2
     own = element.matrix[:, 1, 1]
     pooled = element.pooled[1, 1]
@@ -263,7 +280,7 @@ def _trust(n: np.ndarray, element: ElementVariances) -> np.ndarray:
     between = max(0.0, (degrees * excess).sum() / degrees.sum())
     if between == 0.0:
         return np.zeros(len(n))
-    return np.where(several, between / (between + noise), 0.0)
+    return np.where(several, (1.0 - element.tails) * between / (between + noise), 0.0)
 
 
 def _generalised_variance_function(

@@ -144,7 +144,7 @@ def replicates_of(
 
 def _only(moments: DomainMoments, rows: list[int]) -> DomainMoments:
     """Some of the replicates."""
-    shared = ("shift", "fourth")
+    shared = ("shift", "fourth", "tails")
     names = [item.name for item in fields(moments) if item.name not in shared]
     return replace(moments, **{name: getattr(moments, name)[rows] for name in names})
 

@@ -60,7 +60,7 @@ def estimate_candidates(
 
 def _no_replicates(moments: DomainMoments) -> DomainMoments:
     per_replicate = [field.name for field in fields(moments)]
-    kept = [name for name in per_replicate if name not in ("shift", "fourth")]
+    kept = [name for name in per_replicate if name not in ("shift", "fourth", "tails")]
     return replace(moments, **{name: getattr(moments, name)[:0] for name in kept})
 
 

@@ -24,6 +24,7 @@ POPULATIONS = {
     "small strata": (dict(total=2000, domain_is_stratum=True, spread=0.9), 0.025, None),
     "few units": (dict(total=2000, spread=1.2), 0.02, None),
     "binary": (dict(total=2000, binary=True), 0.12, None),
+    "skewed": (dict(total=3000, n_strata=3), 0.15, None),
 }
 DIRECT = ("ht", "hajek", "ppi", "greg")
 
@@ -35,6 +36,8 @@ class Setting:
         options, fraction, unit = POPULATIONS[kind]
         options = {"spread": 0.3, "mean": 3.0, **options}
         pop = populations.population(8, seed=7, **options)
+        if kind == "skewed":
+            pop["y"] = np.exp(0.6 * pop["y"])
         rng = np.random.default_rng(seed)
         rows, w, N_h = populations.stratified_sample(pop, fraction, rng, unit=unit)
         _, F, N = populations.truth(pop)
@@ -159,11 +162,20 @@ def test_direct_candidates_linearised(kind, reference):
         same(chosen.domain_scores["sure"][i], selection.sure(M, R, variance, mixed))
 
 
-@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("domains are strata", 2),
+        ("domains are strata", 3),
+        ("one stratum", 2),
+        ("strata across", 2),
+        ("clusters", 2),
+        ("skewed", 2),
+    ],
+)
 @pytest.mark.parametrize("reference", ["ht", "greg"])
-def test_fay_herriot_candidates(seed, reference):
-    # Where domains are strata the smoothed variances have one form only.
-    setting = Setting("domains are strata", seed)
+def test_fay_herriot_candidates(kind, seed, reference):
+    setting = Setting(kind, seed)
     names = ("ht", "greg")
     R, variance, estimator = setting.reference(reference)
     phi = selection.jackknife_phi(estimator, setting.sample, setting.folds)
