@@ -33,7 +33,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def _part(module: str, name: str) -> Any:
-    """A class of matplotlib."""
+    """A class of matplotlib, or another of its objects."""
     try:
         return getattr(importlib.import_module(f"matplotlib.{module}"), name)
     except ImportError as error:
@@ -115,6 +115,38 @@ def interval_lines(
     """Intervals that exist; matplotlib warns where an end is missing."""
     here = np.isfinite(low) & np.isfinite(high)
     axes.hlines(place[here], low[here], high[here], color=colour, linewidth=width)
+
+
+# Fonts with letters that matplotlib's own one lacks, in the order in which they are tried.
+_FURTHER_FONTS = (
+    *("Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans KR", "Nanum Gothic"),
+    *("NanumGothic", "NanumBarunGothic", "Baekmuk Gulim", "UnDotum", "Malgun Gothic"),
+    *("Apple SD Gothic Neo", "Arial Unicode MS", "Microsoft YaHei", "WenQuanYi Micro Hei"),
+    *("WenQuanYi Zen Hei", "IPAexGothic", "Droid Sans Fallback", "Noto Sans Arabic"),
+    *("Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Unifont"),
+)
+
+
+def readable(axes: Any) -> Any:
+    """The axes, with a further font for names in letters that matplotlib's own does not have.
+
+    Only fonts that are installed; a box stays where none has the letter.
+    """
+    texts = [text for text in axes.findobj(_part("text", "Text")) if not _latin(text.get_text())]
+    if texts:
+        there = {font.name for font in _part("font_manager", "fontManager").ttflist}
+        further = [name for name in _FURTHER_FONTS if name in there]
+        for text in texts:
+            usual = [name for name in text.get_fontfamily() if name not in further]
+            text.set_fontfamily([*usual, *further])
+    return axes
+
+
+def _latin(text: str) -> bool:
+    """Whether all letters are of those that every font has: up to Greek and Cyrillic."""
+    return text.isascii() or all(
+        ord(letter) < 0x0530 or 0x2000 <= ord(letter) < 0x2300 for letter in text
+    )
 
 
 @contextmanager

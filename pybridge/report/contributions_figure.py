@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pybridge.report.canvas import axes_or_new
+from pybridge.report.canvas import axes_or_new, readable
 from pybridge.report.figures import CHOSEN_COLOUR, NAIVE_COLOUR, _plain
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def contributions_figure(found: Contributions, ax: Any = None) -> Any:
         ax.legend(fontsize=8, loc="lower right", frameon=False)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    return ax
+    return readable(ax)

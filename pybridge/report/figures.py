@@ -19,6 +19,7 @@ from pybridge.report.canvas import (
     known_glyphs_only,
     new_figure,
     plain,
+    readable,
     several_axes,
 )
 from pybridge.report.selection_figures import (
@@ -109,7 +110,7 @@ def domains_figure(evaluation: Evaluation, ax: Any = None) -> Any:
     percent = f"{100 * evaluation.level:g} %"
     axes.set_title(f"{percent} intervals (direct ones are cut at the frame)", fontsize=10)
     axes.legend(fontsize=8, loc="lower right", frameon=False)
-    return axes
+    return readable(axes)
 
 
 def _direct_beside(evaluation: Evaluation) -> Any:

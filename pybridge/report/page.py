@@ -2,69 +2,65 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 from typing import TYPE_CHECKING
 
-import pandas as pd
+from pybridge.report.markup import STYLE, picture, preformatted, table
+from pybridge.selection.words import score_name
 
 if TYPE_CHECKING:
     from pybridge.report.record import Evaluation
     from pybridge.selection.record import Selection
 
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
-       color: #222; }
-pre { background: #f6f6f4; padding: 1em; white-space: pre-wrap; font-size: 13px; }
-table { border-collapse: collapse; font-size: 13px; margin: 1em 0; }
-th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; }
-"""
-
 
 def evaluation_page(evaluation: Evaluation) -> str:
     """The page as text."""
-    from pybridge.report.figures import evaluation_figure, known_glyphs_only
+    from pybridge.report.figures import evaluation_figure
 
-    buffer = io.BytesIO()
-    with known_glyphs_only():
-        evaluation_figure(evaluation)[0].figure.savefig(buffer, dpi=110, format="png")
-    picture = base64.b64encode(buffer.getvalue()).decode("ascii")
+    figure = picture(evaluation_figure(evaluation)[0], "Domain estimates and scores", dpi=110)
     title = html.escape(f"{evaluation.sample.outcome} by {evaluation.population.domain}")
-    table = evaluation.to_frame()
-    chosen = table[table["selected"]].drop(columns=["candidate", "selected"])
+    every = evaluation.to_frame()
+    chosen = every[every["selected"]].drop(columns=["candidate", "selected"])
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f"<pre>{html.escape(evaluation.summary())}</pre>",
-        f'<img alt="Domain estimates and scores" src="data:image/png;base64,{picture}">',
+        preformatted(evaluation.summary()),
+        figure,
         f"<h2>{html.escape(evaluation.selection.selected)}, every domain</h2>",
-        _table(chosen),
-        "<h2>Scores</h2>",
-        _table(evaluation.selection.to_frame()),
+        table(chosen),
+        *_scores(evaluation.selection),
         *_comparisons(evaluation.selection),
         "<h2>Where it comes from</h2>",
-        f"<pre>{html.escape(evaluation.provenance.summary())}</pre>",
+        preformatted(evaluation.provenance.summary()),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _scores(selection: Selection) -> list[str]:
+    """The score that chose, and all of them: together they would be too wide for a page."""
+    scores = selection.to_frame()
+    every = [
+        key for key in scores.columns if key.removesuffix("_standard_error") in selection.scores
+    ]
+    own = [key for key in scores.columns if key not in every]
+    return [
+        f"<h2>Candidates by {html.escape(score_name(selection.score))}</h2>",
+        table(scores[own]),
+        "<h2>Every score</h2>",
+        table(scores[["candidate", *every]]),
+    ]
 
 
 def _comparisons(selection: Selection) -> list[str]:
     """Auxiliary variables, references and pairs, as far as they are there."""
     parts = []
     if selection.auxiliary is not None:
-        parts += ["<h2>Auxiliary variables</h2>", _table(selection.auxiliary.to_frame())]
+        parts += ["<h2>Auxiliary variables</h2>", table(selection.auxiliary.to_frame())]
     if not selection.default:
-        parts += ["<h2>Against every reference</h2>", _table(selection.references)]
+        parts += ["<h2>Against every reference</h2>", table(selection.references)]
         pairs = selection.pairwise
-        parts += ["<h2>Pairs, by Dong and Li</h2>", _table(pairs[pairs["better"].notna()])]
+        parts += ["<h2>Pairs, by Dong and Li</h2>", table(pairs[pairs["better"].notna()])]
     return parts
-
-
-def _table(table: pd.DataFrame) -> str:
-    return str(table.to_html(index=False, na_rep="–", border=0, float_format="{:.5g}".format))

@@ -14,6 +14,7 @@ from pybridge.report.canvas import (
     interval_lines,
     axes_or_new,
     plain,
+    readable,
 )
 from pybridge.report.words import counted, shortened
 from pybridge.selection.words import score_name
@@ -101,7 +102,7 @@ def _candidates(selection: Selection, ax: Any, true: np.ndarray | None) -> Any:
         )
         values += [*true]
     _frame(axes, selection, names, values, true is not None)
-    return axes
+    return readable(axes)
 
 
 def _dots(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from pybridge._options import choose
-from pybridge.report.canvas import axes_or_new, several_axes
+from pybridge.report.canvas import axes_or_new, readable, several_axes
 from pybridge.report.figures import CHOSEN_COLOUR, DIRECT_COLOUR, NAIVE_COLOUR, _figure, _plain
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def leave_out_figure(found: LeaveDomainOut, ax: Any = None) -> Any:
 def _open(ax: Any) -> Any:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    return ax
+    return readable(ax)
 
 
 def _legend(ax: Any, where: str, *, marker: float = 1.0) -> None:

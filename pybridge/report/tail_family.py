@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybridge._options import choose
-from pybridge.report.canvas import axes_or_new, new_figure, plain, several_axes
+from pybridge.report.canvas import axes_or_new, new_figure, plain, readable, several_axes
+from pybridge.report.words import columns_of
 from pybridge.report.tail_figures import INK, shortened, stability_figure
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def family_figure(verdict: Verdict, ax: Any = None, *, scorer: str | None = None
     ax = axes_or_new(ax)
     _draw(ax, rows)
     ax.set_xlabel(_mark(verdict), fontsize=8, color="#b03020" if verdict.exploratory else INK)
-    return ax
+    return readable(ax)
 
 
 def verdict_figure(verdict: Verdict, scorer: str | None = None, ax: Any = None) -> Any:
@@ -62,6 +63,7 @@ def verdict_figure(verdict: Verdict, scorer: str | None = None, ax: Any = None) 
     family_figure(verdict, upper, scorer=name)
     if len(verdict.scans) > 1:
         upper.set_title(plain(f"scorer {shortened(name)}"), fontsize=10, loc="left")
+        readable(upper)
     tail, gate = verdict.protocol["tail"], verdict.protocol["G5"]
     own = dict(verdict.protocol["scorer"].get(name, {}))
     q = own.get("tail.quantile", tail["quantile"])
@@ -73,7 +75,7 @@ def verdict_figure(verdict: Verdict, scorer: str | None = None, ax: Any = None) 
 def _two_axes(verdict: Verdict, name: str, rows: list[_Row]) -> tuple[Any, Any]:
     """Of a new figure: the table at the top, as large as it needs, the scan below."""
     names = [shortened(one) for one in verdict.scans[name].models]
-    legend = 0.6 + _LETTER * max(19, *map(len, names))
+    legend = 0.6 + _LETTER * max(19, *map(columns_of, names))
     wide, high = _size(rows)
     width, height = max(wide, 6.5 + legend), high + _SCAN
     figure = _free_figure(width, height)
@@ -108,7 +110,7 @@ def _rows(verdict: Verdict, scorer: str | None) -> list[_Row]:
         for pair in verdict.pairs:
             if pair.scorer == name:
                 a, b = shortened(pair.model_a), shortened(pair.model_b)
-                between = "\n" if len(a) + len(b) > 30 else " "
+                between = "\n" if columns_of(a) + columns_of(b) > 30 else " "
                 out.append(_Row(f"{a} –{between}{b}", pair))
     return out
 
@@ -120,7 +122,7 @@ def _size(rows: list[_Row]) -> tuple[float, float]:
 
 def _label_width(rows: list[_Row]) -> float:
     lines = [line for row in rows if row.pair for line in row.label.split("\n")]
-    return 0.2 + _LETTER * max(map(len, lines), default=1)
+    return 0.2 + _LETTER * max(map(columns_of, lines), default=1)
 
 
 def _box(rows: list[_Row], width: float, height: float) -> tuple[float, float, float, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv
 
-from pybridge.report.canvas import axes_or_new, new_figure, plain, several_axes
+from pybridge.report.canvas import axes_or_new, new_figure, plain, readable, several_axes
 from pybridge.tails._distribution import from_exponential, to_exponential
 from pybridge.tails._status import USABLE
 
@@ -229,7 +229,7 @@ def stability_figure(
     ax.set_title(f"Stability of the shape, {scan.interval} intervals", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     _bare(ax)
-    return ax
+    return readable(ax)
 
 
 def diagnostic_figure(fit: ParetoFit, ax: Any = None) -> Any:

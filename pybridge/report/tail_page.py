@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybridge._record import plain
-from pybridge.report.canvas import known_glyphs_only
-from pybridge.report.page import _STYLE, _table
+from pybridge.report.markup import STYLE, picture, preformatted, table
 from pybridge.report.tail_family import family_figure, verdict_figure
 from pybridge.report.tail_figures import diagnostic_figure
 
@@ -29,42 +26,31 @@ def verdict_page(verdict: Verdict) -> str:
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>{mark}",
         f"<p>{verdict.n_passed} of {len(verdict.pairs)} pairs pass every gate and criterion.</p>",
     ]
     if len(verdict.scans) > 1:
-        parts.append(_picture(family_figure(verdict), "The family"))
+        parts.append(picture(family_figure(verdict), "The family", dpi=100))
     for scorer in verdict.scans:
-        parts.append(_picture(verdict_figure(verdict, scorer)[0], f"Gates and scan, {scorer}"))
+        words = f"Gates and scan, {scorer}"
+        parts.append(picture(verdict_figure(verdict, scorer)[0], words, dpi=100))
     odd = verdict.findings_frame().drop(columns="run")
     if len(odd):
-        parts += ["<h2>What is odd about the scores, beside the verdict</h2>", _table(odd)]
-    parts += ["<h2>Every gate</h2>", *(_pair(one) for one in verdict.pairs)]
+        parts += ["<h2>What is odd about the scores, beside the verdict</h2>", table(odd)]
+    parts += ["<h2>Every gate</h2>", *(preformatted(one.summary()) for one in verdict.pairs)]
     parts.append("<h2>Fits</h2>")
     for name, fit in verdict.fits.items():
-        parts.append(f"<h3>{html.escape(name)}</h3><pre>{html.escape(fit.summary())}</pre>")
+        parts.append(f"<h3>{html.escape(name)}</h3>{preformatted(fit.summary())}")
         if fit.usable:
-            parts.append(_picture(diagnostic_figure(fit)[0], f"Fit of {name}"))
+            parts.append(picture(diagnostic_figure(fit)[0], f"Fit of {name}", dpi=100))
     parts += [
         "<h2>Scan, beside the verdict and never part of it</h2>",
-        _table(verdict.scan_frame()),
+        table(verdict.scan_frame()),
     ]
-    parts += ["<h2>Protocol</h2>", f"<pre>{html.escape(_protocol(verdict))}</pre>"]
-    parts += [f"<pre>{html.escape(verdict.provenance.summary())}</pre>{mark}", "</body></html>"]
+    parts += ["<h2>Protocol</h2>", preformatted(_protocol(verdict))]
+    parts += [f"{preformatted(verdict.provenance.summary())}{mark}", "</body></html>"]
     return "\n".join(parts) + "\n"
-
-
-def _pair(pair: Any) -> str:
-    return f"<pre>{html.escape(pair.summary())}</pre>"
-
-
-def _picture(axes: Any, words: str) -> str:
-    buffer = io.BytesIO()
-    with known_glyphs_only():
-        axes.figure.savefig(buffer, dpi=100, format="png")
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{data}">'
 
 
 def _protocol(verdict: Verdict) -> str:

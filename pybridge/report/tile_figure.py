@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pybridge.report.canvas import axes_or_new
+from pybridge.report.canvas import axes_or_new, readable
 from pybridge.report.smoothing_figures import _short
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def tile_figure(fit: FayHerriotFit | TaxonomyFit, ax: Any = None) -> Any:
     bar.ax.tick_params(labelsize=7)
     note = f"; dotted: {unlabelled.sum()} without labels" if unlabelled.any() else ""
     ax.set_title(f"{len(table)} domains{note}", fontsize=9)
-    return ax
+    readable(bar.ax)
+    return readable(ax)
 
 
 def _groups(fit: FayHerriotFit | TaxonomyFit, table: pd.DataFrame) -> np.ndarray:
