@@ -110,7 +110,7 @@ def averaged(found: Scored, *, may_default: bool = False) -> Selection:
         if not default:
             raise why
         notes = (f"{why.message}: {why.got}", *notes)
-        failed = {n: text for n, text in failed.items() if _fit(fits, n).fit_status == "failed"}
+        failed = {n: text for n, text in failed.items() if _has_failed(_fit(fits, n))}
     difference, error = _differences(common[key], [value for value, _ in means[key]])
     return Selection(
         candidates=tuple(item.name for item in found.candidates),
@@ -161,6 +161,12 @@ def _fit(fits: Sequence[CandidateFit], name: str) -> CandidateFit:
     return next(fit for fit in fits if fit.candidate.name == name)
 
 
+def _has_failed(fit: CandidateFit) -> bool:
+    """Whether there is more to say than that no domain can be scored."""
+    by_function = fit.candidate.function is not None
+    return fit.fit_status == "failed" or (by_function and bool(fit.conditions))
+
+
 def _default(found: Scored) -> str:
     """The candidate to name where nothing can be scored; "" where none has estimates.
 
@@ -187,7 +193,7 @@ def _nothing_scored(found: Scored, failed: Mapping[str, str]) -> InputError:
     most = int(found.replicates.sample.whole.n[0].max())
     reasons = _reasons(np.full((1, found.replicates.population.n_domains), np.nan), found)
     why = "; ".join(f"{len(domains)} with {text}" for text, domains in reasons.items())
-    broken = {n: text for n, text in failed.items() if _fit(found.fits, n).fit_status == "failed"}
+    broken = {n: text for n, text in failed.items() if _has_failed(_fit(found.fits, n))}
     return InputError(
         "there is no domain on which every candidate could be scored by cross-validation",
         code="no_common_domain",

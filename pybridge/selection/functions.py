@@ -123,6 +123,9 @@ def _in_order(answer: object, domains: np.ndarray) -> np.ndarray:
     values = np.asarray(answer)
     if values.dtype.kind == "c":  # a cast would drop the imaginary part
         raise FunctionFailed("returned complex numbers, expected real ones")
+    words = values.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in values.flat)
+    if words or values.dtype.kind in "US":  # "1.5" would be read as a number
+        raise FunctionFailed("returned text, expected numbers")
     return values.astype(np.float64)
 
 

@@ -137,8 +137,6 @@ def _by_function(
             rest = function_rest(candidate, each.replicates, design, each.folds)
             out.append(replace(whole, rest=rest))
         except FunctionFailed as error:
-            if len(resamples) == 1:
-                raise
             blank = np.full((each.replicates.rest.n_replicates, len(whole.estimate)), np.nan)
             out.append(replace(whole, rest=blank, conditions=(f"without a fold: {error}",)))
     return out

@@ -311,7 +311,9 @@ FUNCTIONS = {
     "raises": (raising, "ZeroDivisionError: no label"),
     "raises in a fold": (failing_in_a_fold, "RuntimeError: too few rows"),
     "one number": (lambda s, p: 3.0, "shape ()"),
-    "text": (lambda s, p: ["a"] * 10, "ValueError"),
+    "text": (lambda s, p: ["a"] * 10, "returned text"),
+    "numbers as text": (lambda s, p: ["1"] * 9 + [1.0], "returned text"),
+    "numbers as labelled text": (lambda s, p: pd.Series("1", index=p.domains), "returned text"),
     "nothing": (lambda s, p: None, "shape ()"),
     "missing numbers": (lambda s, p: np.full(10, np.nan), "no finite number in 10 of 10 domains"),
     "infinite numbers": (lambda s, p: np.full(10, np.inf), "no finite number in 10 of 10 domains"),
@@ -358,12 +360,27 @@ def test_a_function_has_no_derivative(words: dict[str, Any]) -> None:
     assert not pb.select(*setting(), [*DIRECT, mine], outcome="y").failed
 
 
-def test_when_nothing_is_left() -> None:
-    mine = [pb.candidate("mine", function=raising)]
+@pytest.mark.parametrize("kind", ["raises", "raises in a fold"])
+@pytest.mark.parametrize("repetitions", [1, 2])
+def test_when_nothing_is_left(kind: str, repetitions: int) -> None:
+    function, reason = FUNCTIONS[kind]
+    mine = [pb.candidate("mine", function=function)]
     with pytest.raises(InputError) as caught:
-        pb.select(*setting(), mine, outcome="y")
+        pb.select(*setting(), mine, outcome="y", repetitions=repetitions)
     assert caught.value.code == "no_common_domain"
-    assert "ZeroDivisionError" in str(caught.value.hint)
+    assert reason in str(caught.value.hint)
+
+
+def test_a_function_that_fails_in_a_fold_keeps_its_estimates() -> None:
+    table = units()
+    table["y"] = table["y"].where(table["labelled"])
+    words: dict[str, Any] = dict(outcome="y", domain="d", auxiliary="f", weights="w")
+    mine = pb.candidate("mine", function=failing_in_a_fold)
+    found = pb.evaluate(table, candidates=[*DIRECT, mine], **words)
+    assert (found.fit("mine").estimate == 1.0).all() and np.isnan(found.fit("mine").rest).all()
+    assert "too few rows" in found.selection.failed["mine"]
+    alone = pb.evaluate(table, candidates=[mine], **words)
+    assert alone.selection.default == "mine" and "too few rows" in alone.selection.failed["mine"]
 
 
 def test_a_function_may_do_what_it_likes_to_its_sample() -> None:
