@@ -4,7 +4,7 @@ Within a domain of n independent draws with variance σ² and kurtosis κ
 
     Var(s²) = σ⁴ [2/(n − 1) + (κ − 3)/n],
 
-of which (κ − 3)/(κ − 1) is the tails' doing in large samples: 0 for normal draws and lighter tails,
+of which (κ − 3)/(κ − 1) is the tails' doing in large samples: 0 for normal draws and lighter ones,
 towards 1 for heavy ones. It also says how far s² may be tied to the error of the mean: their squared
 correlation is γ²/(κ − 1), γ the skewness; for gamma outcomes that is two thirds of the share. κ is
 the one *within* domains: variances that differ between domains of normal outcomes make the pooled
@@ -21,21 +21,29 @@ from pybridge._record import Record
 from pybridge.design.cells import Cells, packed_index, unpack
 
 
+# A difference of sums that is this small beside them is 0.
+_ROUNDING = 1e-11
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TailMoments(Record):
-    """Two quadratic forms in the S = p(p − 1)/2 products of a residual's coefficients.
+    """What the tails' share of any residual c'(y, f) is made of.
 
-    With g the products c_a c_b (twice those off the diagonal) of a residual c'(y, f), its tails'
-    share is ``g' excess g`` over ``g' noise g``, between 0 and 1.
+    Residuals enter by the S = p(p − 1)/2 products g of their coefficients, c_a c_b (twice those off
+    the diagonal): F = g' fourth g and S = g' square g.
 
     Attributes
     ----------
-    excess, noise : numpy.ndarray
-        Shape (S, S).
+    fourth, square : numpy.ndarray
+        Shape (S, S): averages over the domains of m₄ and of s⁴ for products of (y, f).
+    of_fourth, of_square : numpy.ndarray
+        Shape (2,): (a, b) and (h, c), what E m₄ and E s⁴ are of (σ⁴ κ, σ⁴).
     """
 
-    excess: np.ndarray
-    noise: np.ndarray
+    fourth: np.ndarray
+    square: np.ndarray
+    of_fourth: np.ndarray
+    of_square: np.ndarray
 
     def share(self, residual: np.ndarray) -> float:
         """The tails' share λ of the noise of s², for a residual c'(y, f); c has shape (p − 1,).
@@ -44,19 +52,23 @@ class TailMoments(Record):
         """
         rows, cols = packed_index(len(residual))
         product = residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0)
-        excess = product @ self.excess @ product
-        noise = product @ self.noise @ product
-        size = np.abs(product) @ (np.abs(self.excess) + np.abs(self.noise)) @ np.abs(product)
+        (a, b), (h, c) = self.of_fourth, self.of_square
+
+        def combined(k: float) -> tuple[float, float]:
+            """σ⁴ (κ − k) but for a factor that does not depend on k, and the size of its terms."""
+            one, other = (c + k * h) * self.fourth, (b + k * a) * self.square
+            size = np.abs(product) @ (np.abs(one) + np.abs(other)) @ np.abs(product)
+            return float(product @ (one - other) @ product), float(size)
+
+        excess, size = combined(3.0)
+        noise = combined(1.0)[0]
         if not excess > _ROUNDING * size:
             return 0.0
-        return 1.0 if noise <= excess else float(excess / noise)
-
-
-_ROUNDING = 1e-11
+        return 1.0 if noise <= excess else excess / noise
 
 
 def tail_moments(cells: Cells) -> TailMoments:
-    """Forms for the tails' share of any residual of the whole sample, from its cells.
+    """Moments for the tails' share of any residual of the whole sample, from its cells.
 
     For n independent draws, m₄ their fourth central moment and s² their variance,
 
@@ -75,19 +87,19 @@ def tail_moments(cells: Cells) -> TailMoments:
     n = np.bincount(cells.pair_domain, weights=cells.n.sum(axis=1), minlength=m)
     several = n >= 2
     if not several.any():
-        return TailMoments(np.zeros((size, size)), np.zeros((size, size)))
+        nothing = np.zeros((size, size))
+        return TailMoments(nothing, nothing, np.zeros(2), np.zeros(2))
     weight, spread = _spreads(cells, n, several)
     weight = weight / weight.sum()
-    fourth = cells.fourth[1:, 1:] / cells.fourth[0, 0]
-    square = (spread.T * weight) @ spread
     n = n[several]
     a = weight @ ((n - 1) * (n**2 - 3 * n + 3) / n**3)
     b = weight @ (3 * (n - 1) * (2 * n - 3) / n**3)
-    c = weight @ (1 + 2 / (n - 1) - 3 / n)
-    h = weight @ (1 / n)
+    h, c = weight @ (1 / n), weight @ (1 + 2 / (n - 1) - 3 / n)
     return TailMoments(
-        excess=(c + 3 * h) * fourth - (b + 3 * a) * square,
-        noise=(c + h) * fourth - (b + a) * square,
+        fourth=cells.fourth[1:, 1:] / cells.fourth[0, 0],
+        square=(spread.T * weight) @ spread,
+        of_fourth=np.array([a, b]),
+        of_square=np.array([h, c]),
     )
 
 

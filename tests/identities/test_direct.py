@@ -189,6 +189,9 @@ def test_cells_of_parts_add(kind: str, n_parts: int, replicates: str) -> None:
     for name in ("total", "gram", "weight_square", "form", "form_with_replacement", "fourth"):
         mine, theirs = getattr(one, name), getattr(other, name)
         assert np.abs(mine - theirs).max() <= RTOL * np.abs(theirs).max(), name
+    for name in ("fourth", "square", "of_fourth", "of_square"):
+        mine, theirs = getattr(one.tails, name), getattr(other.tails, name)
+        assert np.abs(mine - theirs).max() <= RTOL_VARIANCE * np.abs(theirs).max(), name
     assert added.outcome_range == whole.outcome_range
 
 
