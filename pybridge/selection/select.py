@@ -162,6 +162,10 @@ def run_selection(
     ``may_default`` names a candidate where no domain can be scored, instead of raising.
     """
     need_design(design, population)
+    if isinstance(folds, (int, np.integer)) and folds > design.n_psu.sum():
+        # More than can be dealt out at all; what some domain can fill is fewer still.
+        whole = domain_sample(design, population, outcome=outcome, domain=domain)
+        need_fillable_folds(int(folds), whole)
     splits = splits_of(design, options, folds)
     resamples: list[Resample] = []
     for split in splits:
@@ -169,7 +173,7 @@ def run_selection(
             design, population, outcome=outcome, domain=domain, folds=split.folds
         )
         if folds is not None and not split.score:
-            need_fillable_folds(split.folds, sample)
+            need_fillable_folds(split.folds.n_folds, sample)
         replicates = replicates_of(sample, level=level, seed=options.seed, without=split.without)
         resamples.append(Resample(replicates, split.folds))
     fits = fit_resamples(candidates, resamples, design=design, announce=announce)

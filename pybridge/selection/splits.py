@@ -35,7 +35,15 @@ def splits_of(
     """The folds of every repetition, then the hold-out splits of every repetition."""
     if folds is None:
         folds = max(2, min(USUAL_FOLDS, int(design.n_psu.sum())))
-    given = not isinstance(folds, (int, np.integer))
+    given = not isinstance(folds, (int, np.integer)) or isinstance(folds, bool)
+    if given and np.ndim(folds) == 0:
+        raise InputError(
+            "folds must be their number, or the fold of every unit",
+            code="bad_folds",
+            field="folds",
+            expected=f"a whole number, at least 2, or an array of {design.n_units} folds",
+            got=folds,
+        )
     if given and options.repetitions > 1:
         raise InputError(
             "a split that is given cannot be drawn again",
@@ -64,7 +72,7 @@ def most_in_a_domain(sample: DomainSample) -> tuple[int, str]:
     return int(np.bincount(clusters.domain).max()), "primary units with labels"
 
 
-def need_fillable_folds(folds: Folds, sample: DomainSample) -> None:
+def need_fillable_folds(n_folds: int, sample: DomainSample) -> None:
     """Refuse a K that was asked for where no domain can have a label in every fold.
 
     Raises
@@ -73,14 +81,14 @@ def need_fillable_folds(folds: Folds, sample: DomainSample) -> None:
         ``too_many_folds``, with the largest K that some domain can fill.
     """
     most, things = most_in_a_domain(sample)
-    if folds.n_folds <= most:
+    if n_folds <= most:
         return
     raise InputError(
-        f"there are more folds ({folds.n_folds}) than {things} in any domain ({most})",
+        f"there are more folds ({n_folds}) than {things} in any domain ({most})",
         code="too_many_folds",
         field="folds",
         expected=f"at most {most}" if most >= 2 else f"a domain with at least two {things}",
-        got=folds.n_folds,
+        got=n_folds,
         hint=f"Fewer folds, or none named: {USUAL_FOLDS} are the default whatever the labels, for "
         "DB-CV and SURE, which need no label in every fold."
         if most >= 2

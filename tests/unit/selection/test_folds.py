@@ -82,8 +82,9 @@ def test_folds_are_counted_in_primary_units() -> None:
     known = pb.population(pd.concat([sample, sample]), domain="d", auxiliary=["f"])
     clustered = pb.survey_design(sample, weights="w", ids="psu")
     assert pb.select(clustered, known, DIRECT, outcome="y", folds=3).n_folds == 3
-    error = refused(pb.select, clustered, known, DIRECT, outcome="y", folds=4)
-    assert error.expected == "at most 3" and "primary units with labels" in error.message
+    for folds in (4, 9, 10, 1000):
+        error = refused(pb.select, clustered, known, DIRECT, outcome="y", folds=folds)
+        assert error.expected == "at most 3" and "primary units with labels" in error.message
     alone = pb.survey_design(sample, weights="w")
     assert pb.select(alone, known, DIRECT, outcome="y", folds=4).n_folds == 4
     # Where no number was named, five stay; that naive CV cannot be is said.
@@ -95,6 +96,15 @@ def test_folds_are_counted_in_primary_units() -> None:
         sample[sample["psu"].isin(["a0", "a1", "b0", "b1"])], weights="w", ids="psu"
     )
     assert pb.select(few, known, DIRECT, outcome="y").n_folds == 4
+
+
+@pytest.mark.parametrize("folds", [2.5, "5", True, np.nan, np.array(3)])
+def test_what_is_no_number_of_folds(folds: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        pb.select(*setting(4), DIRECT, outcome="y", folds=folds)
+    error = caught.value
+    assert (error.code, error.field) == ("bad_folds", "folds")
+    assert error.expected == "a whole number, at least 2, or an array of 31 folds"
 
 
 def test_three_labels_a_domain_and_the_usual_folds() -> None:
