@@ -341,7 +341,7 @@ def real_array(field: str, values: Any, *, expected: str = "numbers") -> np.ndar
         words = array.dtype.kind == "O" and any(isinstance(x, (str, bytes)) for x in array.flat)
         if array.dtype.kind in "fiubO" and not words:
             return np.array(array, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     got = type(values).__name__
     raise InputError(

@@ -14,7 +14,7 @@ from pybridge.engines._sae_request import SaeRequest
 from pybridge.engines._sae_units import digest
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
-from pybridge.engines._survey_units import units_for_r
+from pybridge.engines._survey_units import check_variables, units_for_r
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -55,8 +55,10 @@ def estimated(
         used += read_one_sided(text, frame, field=name).columns
     sent = design.for_r(tuple(used))
     names = sent["names"]
-    if design.mode == "guarded" and not call["options"].get("na.rm"):
-        _refuse_gaps(design, used, call)
+    if design.mode == "guarded":
+        check_variables(frame, dict.fromkeys(used), field="formula")
+        if not call["options"].get("na.rm"):
+            _refuse_gaps(design, used, call)
     formulas = {n: read(n, text, names).code for n, text in call["formulas"].items()}
     expressions = {
         name: read_one_sided(text, frame, field=name, names=names).code

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_frame, real_array
-from pybridge._options import LONELY_PSU, MODES, choose
+from pybridge._options import LONELY_PSU, MODES, choose, real_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
 from pybridge.engines._sae_request import SaeRequest
@@ -162,9 +162,12 @@ def svydesign(
     options: dict[str, Any] = {"nest": requests.flag("nest", nest)}
     if check_strata is not None:
         options["check.strata"] = requests.flag("check_strata", check_strata)
+    choose("variance", variance, ("HT", "YG"))
     if pps is not None:
         choose("pps", pps, PPS)
-        options["variance"] = choose("variance", variance, ("HT", "YG"))
+        options["variance"] = variance
+    elif variance != "HT" and guarded:
+        raise _missing("pps", "Yates and Grundy's variance is of sampling proportional to size")
     matrix = _joint(joint, pps, len(data))
     if pps == "poisson" and probs is None:
         raise _missing("probs", "Poisson sampling needs the probabilities")
@@ -195,8 +198,9 @@ def design_request(design: SvyDesign, function: str, **words: Any) -> SaeRequest
 
 def side(name: str, item: Any) -> str:
     """A one-sided formula from a formula or the name of a column."""
-    if name == "ids" and not isinstance(item, bool) and item in (0, 1):
-        return "~1"
+    if name == "ids" and isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        if item in (0, 1):
+            return "~1"
     if not isinstance(item, str):
         raise InputError(
             f"{name} must be a formula or the name of a column",
@@ -219,6 +223,16 @@ def need_design(design: Any) -> SvyDesign:
         field="design",
         expected="SvyDesign",
         got=type(design).__name__,
+    )
+
+
+def positive(field: str, value: Any) -> float:
+    """A number above 0."""
+    number = real_number(field, value)
+    if number > 0:
+        return number
+    raise InputError(
+        f"{field} must be positive", code="bad_tolerance", field=field, expected="> 0", got=value
     )
 
 

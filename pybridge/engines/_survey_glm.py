@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import choose, real_number, whole_number
+from pybridge._options import choose, whole_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import condition_of
 from pybridge.engines._survey_answer import estimated, sent_units, without_names
-from pybridge.engines._survey_design import SvyDesign, design_request, need_design
+from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive
 from pybridge.engines._survey_record import SurveyEstimates
 from pybridge.errors import InputError
 
@@ -108,7 +108,7 @@ def svyglm(
     if start is not None:
         options["start"] = number_vector("start", start)
     if epsilon is not None:
-        options["epsilon"] = real_number("epsilon", epsilon)
+        options["epsilon"] = positive("epsilon", epsilon)
     if maxit is not None:
         options["maxit"] = whole_number("maxit", maxit, least=1)
     if contrasts is not None:

@@ -64,7 +64,8 @@ class SurveyEstimates(SaeUnitRecord):
     def cv(self) -> np.ndarray:
         """Standard error over the absolute estimate, shape (k,)."""
         size = np.abs(self.estimate)
-        found = np.divide(self.standard_error, size, out=np.full(len(size), np.nan), where=size > 0)
+        some = (size > 0) & np.isfinite(size)
+        found = np.divide(self.standard_error, size, out=np.full(len(size), np.nan), where=some)
         return np.asarray(freeze(found))
 
     def to_frame(self) -> pd.DataFrame:

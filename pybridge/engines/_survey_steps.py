@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed, need_columns, need_frame, numeric_column, real_array
+from pybridge._checks import (
+    listed,
+    need_columns,
+    need_frame,
+    number_vector,
+    numeric_column,
+    real_array,
+)
 from pybridge._options import choose, real_number, whole_number
 from pybridge.engines import _sae_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values
-from pybridge.engines._survey_design import SvyDesign, design_request, need_design, side
-from pybridge.engines._survey_units import check_strata, units_for_r
+from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive, side
+from pybridge.engines._survey_units import check_strata, check_variables, units_for_r
 from pybridge.errors import InputError
 
 CALFUNS = ("linear", "raking", "logit", "sinh")
@@ -102,7 +109,7 @@ def calibrate(
     if trim is not None:
         options["trim"] = _pair("trim", trim)
     if variance is not None:
-        options["variance"] = real_array("variance", variance)
+        options["variance"] = number_vector("variance", variance)
     if aggregate_stage is not None:
         options["aggregate.stage"] = whole_number("aggregate_stage", aggregate_stage, least=1)
     if design.mode == "guarded":
@@ -129,6 +136,7 @@ def postStratify(
         Whether post-strata without units are passed over.
     """
     need_design(design)
+    options = {"partial": requests.flag("partial", partial)}
     formula = side("strata", strata)
     columns = read_one_sided(formula, design.frame, field="strata").columns
     need_frame("population", population)
@@ -145,7 +153,6 @@ def postStratify(
             )
         check_strata(design, columns, population, partial=partial)
     table = {name: column_values(population[name]) for name in (*columns, "Freq")}
-    options = {"partial": requests.flag("partial", partial)}
     step = {"call": "postStratify", "formula": formula, "population": table, "options": options}
     return replace(design, steps=(*design.steps, step))
 
@@ -189,17 +196,8 @@ def _clusters(design: SvyDesign, stage: int, population: Any) -> dict[Any, dict[
 
 def _epsilon(epsilon: Any) -> Any:
     if isinstance(epsilon, Mapping):
-        return {str(name): _positive("epsilon", value) for name, value in epsilon.items()}
-    return _positive("epsilon", epsilon)
-
-
-def _positive(field: str, value: Any) -> float:
-    number = real_number(field, value)
-    if number > 0:
-        return number
-    raise InputError(
-        f"{field} must be positive", code="bad_tolerance", field=field, expected="> 0", got=value
-    )
+        return {str(name): positive("epsilon", value) for name, value in epsilon.items()}
+    return positive("epsilon", epsilon)
 
 
 def _order_epsilon(options: dict[str, Any], totals: Mapping[str, float]) -> None:
@@ -247,7 +245,7 @@ def _bounds(given: Any, n: int) -> Any:
             code="bad_interval",
             field="bounds",
             expected=f"shapes ({n},)",
-            got=" and ".join(f"shape {end.shape}" for end in ends),
+            got=f"shapes {ends[0].shape} and {ends[1].shape}",
         )
     return {"lower": np.array(ends[0]), "upper": np.array(ends[1])}
 
@@ -295,6 +293,7 @@ def _in_order(
     """The totals in the order of the model matrix, whose names they must have."""
     read = read_one_sided(formula, design.frame, field="formula")
     _refuse_gaps(design, read.columns)
+    check_variables(design.frame, read.columns, field="formula")
     asked = design_request(design, "calibrate", level=0.95, time_limit=None)
     inputs = {
         "formula": read.code,
@@ -314,10 +313,9 @@ def _in_order(
             )
     variance = options.get("variance")
     if variance is not None:
-        good = variance.shape in ((len(terms),), (len(design.frame),))
-        if not good or not np.isfinite(variance).all():
+        if variance.shape not in ((len(terms),), (len(design.frame),)):
             raise InputError(
-                "variance must be a finite number for each auxiliary variable, or for each unit",
+                "variance must be a number for each auxiliary variable, or for each unit",
                 code="wrong_length",
                 field="variance",
                 expected=f"{len(terms)} or {len(design.frame)} numbers",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import listed, numeric_column
+from pybridge._checks import listed, need_range, numeric_column
 from pybridge.engines._r_formula import read_one_sided
 from pybridge.engines._sae_input import column_values
 from pybridge.errors import InputError
@@ -16,6 +16,9 @@ from pybridge.errors import InputError
 if TYPE_CHECKING:
     from pybridge.engines._survey_design import SvyDesign
 
+# Of pandas' words for what a column of objects holds.
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_MIXED = ("mixed", "mixed-integer", "complex", "bytes")
 _ROLES = ("ids", "probs", "strata", "fpc", "weights")
 
 
@@ -23,13 +26,19 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
     """The columns of units that are used, by their names in R.
 
     Guarded, text goes as a factor with its levels in the order of their characters' codes: R would
-    order them by the session's locale, and with them domains and contrasts.
+    order them by the session's locale, and with them domains and contrasts. Numbers in a column of
+    Python objects go as numbers.
+
+    Raises
+    ------
+    InputError
+        ``mixed_labels``, guarded, for a column that holds neither numbers nor labels of one kind.
     """
     if not names:  # a design or a formula of no column at all: R needs the number of rows
         return {".rows.": np.zeros(len(table))}
     found: dict[str, Any] = {}
     for column, name in names.items():
-        values = table[column]
+        values = _of_one_kind(table[column], column) if guarded else table[column]
         text = not pd.api.types.is_numeric_dtype(values.dtype)
         if guarded and text and not isinstance(values.dtype, pd.CategoricalDtype):
             labels = np.array([None if pd.isna(item) else str(item) for item in values], object)
@@ -45,6 +54,42 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
     return found
 
 
+def _of_one_kind(values: pd.Series, name: str) -> pd.Series:
+    """A column of objects as the numbers or labels that it holds."""
+    if values.dtype != object:
+        return values
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind == "boolean":
+        return values.astype("boolean")
+    if kind in _NUMBERS:
+        return pd.Series(
+            [np.nan if pd.isna(item) else float(item) for item in values], index=values.index
+        )
+    if kind in _MIXED:
+        raise InputError(
+            f"the column {name!r} mixes values of several kinds",
+            code="mixed_labels",
+            field=name,
+            expected="numbers, or text, or dates throughout",
+            got=listed(dict.fromkeys(type(item).__name__ for item in values)),
+            hint="Labels 1 and '1' would be one group in R: convert the column, for example by "
+            "astype(str).",
+        )
+    return values
+
+
+def check_variables(table: pd.DataFrame, columns: Iterable[str], *, field: str) -> None:
+    """InputError for numbers that are infinite, or whose squares are: R's answer would be NaN."""
+    for column in columns:
+        values = _of_one_kind(table[column], column)
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            continue
+        numbers = numeric_column(
+            table.assign(**{column: values}), column, field=field, missing=True
+        )
+        need_range(numbers[~np.isnan(numbers)], column, field=field)
+
+
 def check_design(design: SvyDesign) -> None:
     """What R would pass over, or stop at when it estimates."""
     table = design.frame
@@ -58,6 +103,15 @@ def check_design(design: SvyDesign) -> None:
                     field=role,
                     expected="numbers above 0",
                     got=f"rows {listed(np.flatnonzero(values <= 0))} (counted from 0)",
+                )
+            need_range(values, column, field=role)
+            if role == "probs" and (values > 1).any():
+                raise InputError(
+                    "inclusion probabilities are at most 1, R takes others in silence",
+                    code="bad_probability",
+                    field=role,
+                    expected="0 < p <= 1",
+                    got=f"rows {listed(np.flatnonzero(values > 1))} (counted from 0)",
                 )
     for role in _ROLES:
         for column in _columns(design, role):
