@@ -4,11 +4,11 @@ Within a domain of n independent draws with variance σ² and kurtosis κ
 
     Var(s²) = σ⁴ [2/(n − 1) + (κ − 3)/n],
 
-of which (κ − 3)/(κ − 1) is the tails' doing in large samples: 0 for normal draws and lighter ones,
-towards 1 for heavy ones. It also says how far s² may be tied to the error of the mean: their squared
-correlation is γ²/(κ − 1), γ the skewness; for gamma outcomes that is two thirds of the share. κ is
-the one *within* domains: variances that differ between domains of normal outcomes make the pooled
-kurtosis large, but no tails.
+of which (κ − 3)/(κ − 1) is the tails' doing in large samples: 0 for normal draws and lighter
+tails, towards 1 for heavy ones. It also says how far s² may be tied to the error of the mean: their
+squared correlation is γ²/(κ − 1), γ the skewness; for gamma outcomes that is two thirds of the
+share. κ is the one *within* domains: variances that differ between domains of normal outcomes make
+the pooled kurtosis large, but no tails.
 """
 
 from __future__ import annotations

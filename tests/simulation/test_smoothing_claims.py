@@ -21,6 +21,7 @@ SHORT = (
     "wrong link",
     "34 in 5, groups alike",
     "binary, clusters",
+    "skewed, clusters",
     "skewed, unequal",
 )
 
