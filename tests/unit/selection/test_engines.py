@@ -12,7 +12,7 @@ import pybridge as pb
 from pybridge.errors import EngineError, EngineTimeout, InputError, WorkerDied
 from pybridge.selection import engines
 from pybridge.selection.engines import engines_of, method_of
-from tests.unit.selection.test_select import DIRECT, setting
+from tests.unit.selection.samples import DIRECT, setting
 
 FH: dict[str, Any] = dict(smoothing="fay_herriot", area_formula="~ f")
 GREG: dict[str, Any] = dict(direct="greg", unit_auxiliary="f")
@@ -144,7 +144,7 @@ def test_a_prior_of_the_taxonomy() -> None:
 
 
 def test_four_levels_draw_the_same_numbers_from_the_same_seed() -> None:
-    from tests.unit.selection.test_select import units
+    from tests.unit.selection.samples import units
 
     table = units().assign(
         s=lambda t: t["d"].str[1].astype(int) % 2, q=lambda t: t["d"].str[1].astype(int) // 4

@@ -8,7 +8,7 @@ import pytest
 
 import pybridge as pb
 from pybridge.selection.pairs import dong_li_comparison, may_be_best
-from tests.unit.selection.test_select import DIRECT, setting
+from tests.unit.selection.samples import DIRECT, setting
 
 
 def scores(means: list[float], n: int = 40, seed: int = 1) -> np.ndarray:
