@@ -117,6 +117,17 @@ def interval_lines(
     axes.hlines(place[here], low[here], high[here], color=colour, linewidth=width)
 
 
+def few_log_ticks(axes: Any) -> None:
+    """Plain numbers on a log axis, also where it spans less than a power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = axes.get_xlim()
+    short = np.log10(high / low) < 1.7
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 # Fonts with letters that matplotlib's own one lacks, in the order in which they are tried.
 _FURTHER_FONTS = (
     *("Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans KR", "Nanum Gothic"),

@@ -13,6 +13,7 @@ from pybridge.report.canvas import (
     NAIVE_COLOUR,
     interval_lines,
     axes_or_new,
+    few_log_ticks,
     plain,
     readable,
 )
@@ -137,7 +138,7 @@ def _frame(
     axes.set_xscale("log")
     if known.size:
         axes.set_xlim(known.min(), 1.15 * known.max())
-    _few_ticks(axes)
+    few_log_ticks(axes)
     axes.set_xlabel("RMSE over the scored domains")
     title = "reported (95 % interval) and true error" if true else "reported error, 95 % interval"
     title = "no candidate could be scored" if selection.default else f"{title} (* chosen)"
@@ -156,17 +157,6 @@ def _frame(
         handletextpad=0.2,
         columnspacing=1.0,
     )
-
-
-def _few_ticks(axes: Any) -> None:
-    """Plain numbers on a log axis, also where it spans less than a power of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    low, high = axes.get_xlim()
-    short = np.log10(high / low) < 1.7
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _root(values: np.ndarray) -> np.ndarray:

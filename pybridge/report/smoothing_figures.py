@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from pybridge._options import choose
-from pybridge.report.canvas import axes_or_new, readable, several_axes
+from pybridge.report.canvas import axes_or_new, few_log_ticks, readable, several_axes
 from pybridge.report.figures import CHOSEN_COLOUR, DIRECT_COLOUR, NAIVE_COLOUR, _figure, _plain
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def shrinkage_figure(fit: Fit, ax: Any = None) -> Any:
         if line[0] < own < line[-1]:
             ax.axvline(own, color=NAIVE_COLOUR, linewidth=0.8, linestyle="--", label="σ²")
         ax.set_xscale("log")
+        few_log_ticks(ax)
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("sampling variance d")
     ax.set_ylabel("weight of the direct estimate")
