@@ -263,7 +263,7 @@ def number_vector(field: str, values: Any) -> np.ndarray:
     InputError
         ``not_a_vector``, ``not_numeric``, ``empty``, ``missing_values``, ``infinite_values``.
     """
-    array = np.asarray(values)
+    array = np.asarray(np.ma.filled(values * 1.0, np.nan) if np.ma.is_masked(values) else values)
     if array.ndim != 1:
         raise InputError(
             f"{field} must be one column of numbers",

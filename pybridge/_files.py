@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,15 +14,28 @@ from pybridge.errors import InputError
 
 def place(path: Any, *, field: str = "path") -> Path:
     """A path of a file or folder; InputError for what cannot be one."""
-    if isinstance(path, (str, os.PathLike)) and os.fspath(path):
-        return Path(path)
+    if isinstance(path, (str, os.PathLike)) and isinstance(os.fspath(path), str):
+        try:
+            if os.fspath(path):
+                os.stat(path)  # a name that the system cannot hold ends here
+                return Path(path)
+        except FileNotFoundError:
+            return Path(path)
+        except (OSError, ValueError) as error:
+            if not _is_no_name(error):
+                return Path(path)
     raise InputError(
         f"{field} must name a file or folder",
         code="bad_path",
         field=field,
         expected="a path, as text or pathlib.Path",
-        got=repr(path),
+        got=repr(path)[:100],
     )
+
+
+def _is_no_name(error: Exception) -> bool:
+    """A null character, or a name that is too long: no file of this name can be."""
+    return isinstance(error, ValueError) or getattr(error, "errno", None) == errno.ENAMETOOLONG
 
 
 @contextmanager

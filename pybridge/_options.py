@@ -19,6 +19,8 @@ MODES = ("guarded", "raw")
 SCORES = ("db-cv", "naive", "adjusted", "sure", "split", "all")
 REFERENCES = ("auto", "ht", "hajek", "ppi", "greg")
 COVARIANCES = ("jackknife", "linearised")
+# Of a bootstrap: more of them would not end, and say nothing more.
+MOST_REPLICATES = 10_000_000
 
 # The words of api.md, the same everywhere.
 FIT_STATUSES = ("converged", "boundary", "not_converged", "weak_identification", "failed")
@@ -103,3 +105,15 @@ def yes_or_no(field: str, value: Any) -> bool:
         expected="True or False",
         got=value,
     )
+
+
+def need_kind(field: str, value: Any, kind: type, maker: str) -> None:
+    """InputError for anything but what one of the package's own functions makes."""
+    if not isinstance(value, kind):
+        raise InputError(
+            f"{field} must come from pybridge.{maker}(...)",
+            code="wrong_type",
+            field=field,
+            expected=kind.__name__,
+            got=type(value).__name__,
+        )

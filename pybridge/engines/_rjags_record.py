@@ -51,8 +51,9 @@ class JagsSamples(PackageFit):
 
     @property
     def smallest_effective_size(self) -> float:
-        """The smallest effective sample size."""
-        return float(np.min(self.table["effective_size"]))
+        """The smallest effective sample size; NaN without draws."""
+        found = np.asarray(self.table["effective_size"])
+        return float(np.nanmin(found)) if not np.isnan(found).all() else float("nan")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a parameter: parameter and the columns of ``table``."""

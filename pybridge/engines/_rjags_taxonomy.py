@@ -175,7 +175,8 @@ def _check(
 
 def _one_a_level(name: str, value: Any, depth: int) -> np.ndarray:
     array = np.atleast_1d(real_array(name, value))
-    if len(array) not in (1, depth) or not ((array > 0) & (array <= LARGEST)).all():
+    good = array.ndim == 1 and len(array) in (1, depth)
+    if not good or not ((array > 0) & (array <= LARGEST)).all():
         raise InputError(
             f"the prior's {name} must be positive, one number or one a level",
             code="bad_prior",

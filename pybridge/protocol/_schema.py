@@ -82,7 +82,7 @@ def word(*allowed: str) -> Callable[[Any], str]:
     """One of a few words."""
 
     def check(value: Any) -> str:
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             raise ValueError(" or ".join(f'"{one}"' for one in allowed))
         return str(value)
 

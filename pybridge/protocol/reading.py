@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from pybridge._checks import listed
+from pybridge._files import place
 from pybridge.errors import InputError
 from pybridge.protocol._schema import FORMAT, KEYS, PER_SCORER, REQUIRED, SECTIONS, Key
 from pybridge.protocol.plan import Protocol
@@ -23,7 +23,7 @@ def load_protocol(path: str | PathLike[str]) -> Protocol:
         ``no_file``, ``bad_toml`` (with the line), ``unknown_key``, ``missing_key``, ``bad_value``
         (with the key, its line and what is allowed), ``later_version``.
     """
-    file = Path(path)
+    file = place(path, field="protocol")
     if not file.is_file():
         raise InputError(
             "there is no such protocol file",
@@ -56,18 +56,31 @@ def make_protocol(**fields: Any) -> Protocol:
         if name not in by_field:
             raise _unknown(name, list(by_field), None)
         key = by_field[name]
-        place = values.setdefault(key.section, {}) if key.section else values
-        place[key.name] = _as_lists(value)
+        section = values.setdefault(key.section, {}) if key.section else values
+        section[key.name] = _as_lists(value)
     return _from_values(values, text="", source="")
 
 
 def _nested(overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
+    several = isinstance(overrides, Mapping) and all(map(_by_name, overrides.values()))
+    if not several or not _by_name(overrides):
+        raise InputError(
+            "overrides must be mappings of values by the names of scorers",
+            code="not_a_mapping",
+            field="overrides",
+            expected="{'scorer': {'margins.mean': 0.1}}",
+            got=type(overrides).__name__,
+        )
     for scorer, places in overrides.items():
-        for place, value in places.items():
-            section, _, name = place.partition(".")
+        for where, value in places.items():
+            section, _, name = where.partition(".")
             out.setdefault(scorer, {}).setdefault(section, {})[name] = _as_lists(value)
     return out
+
+
+def _by_name(values: Any) -> bool:
+    return isinstance(values, Mapping) and all(isinstance(name, str) for name in values)
 
 
 def _as_lists(value: Any) -> Any:

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pybridge._files import place, writing
 from pybridge._record import FrozenMapping, Record, plain
 from pybridge._version import __version__
 from pybridge.errors import InputError
@@ -69,7 +70,15 @@ def registration_path(protocol: Protocol, path: str | PathLike[str] | None = Non
             expected="a path for the registration",
             got=None,
         )
-    given = Path(protocol.source if path is None else path)
+    given = place(protocol.source if path is None else path)
+    if not given.name:
+        raise InputError(
+            "the path of a registration needs the name of a file",
+            code="bad_path",
+            field="path",
+            expected="the name of a file",
+            got=str(given),
+        )
     return given if given.suffix == ".json" else given.with_suffix(SUFFIX)
 
 
@@ -108,7 +117,7 @@ def register(
     }
     content["record_sha256"] = canonical_sha256(content)
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    with open(target, "x", encoding="utf-8", newline="\n") as file:
+    with writing(target), open(target, "x", encoding="utf-8", newline="\n") as file:
         file.write(text)
     return load_registration(target, now=moment)
 
@@ -123,7 +132,7 @@ def load_registration(
     InputError
         ``not_registered``, ``bad_registration``, ``registration_edited``, ``bad_clock``.
     """
-    file = Path(path)
+    file = place(path, field="registration")
     if not file.is_file():
         raise InputError(
             "the protocol is not registered",

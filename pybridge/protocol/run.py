@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
-from pybridge._options import yes_or_no
+from pybridge._options import need_kind, yes_or_no
 from pybridge._record import FrozenMapping
 from pybridge.errors import InputError
 from pybridge.protocol._models import ModelTail, model_tails
@@ -66,6 +66,7 @@ def run_protocol(
     EngineUnavailable
         Without R, if the engine is R's.
     """
+    need_kind("protocol", protocol, Protocol, "load_protocol")
     found: Registration | None = None
     if not yes_or_no("exploratory", exploratory):
         found = need_registered(protocol, registration)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pybridge.errors import EngineWarning, InputError
+from pybridge.errors import EngineWarning
 from pybridge.r import Reply, call_many
+from pybridge.tails._engine_options import checked_options
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
 from pybridge.tails.thresholds import Exceedances
 
@@ -33,8 +34,8 @@ def answers(
 
     ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
     """
-    refuse_unknown(options, OPTIONS, "evd::fpot")
-    arguments = {name: value for name, value in options.items() if name != "time_limit"}
+    arguments = checked_options(options, OPTIONS, "evd::fpot")
+    time_limit = arguments.pop("time_limit", None)
     inputs = []
     for values, tail in zip(samples, tails):
         if mode == "raw":
@@ -43,7 +44,7 @@ def answers(
             control = {**TIGHT, **(arguments.get("control") or {})}
             words = {**arguments, "control": control}
             inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
-    replies = call_many("evd_fpot", inputs, packages=("evd",), time_limit=options.get("time_limit"))
+    replies = call_many("evd_fpot", inputs, packages=("evd",), time_limit=time_limit)
     warn_once(replies, "evd")
     return [_answer(reply) for reply in replies]
 
@@ -92,17 +93,3 @@ def warn_once(replies: Sequence[Reply], engine: str) -> None:
     """R's warnings as Python warnings of the category EngineWarning, each once."""
     for text in dict.fromkeys(text for reply in replies for text in reply.warnings):
         warnings.warn(f"{engine}: {text}", EngineWarning, stacklevel=5)
-
-
-def refuse_unknown(options: Mapping[str, Any], allowed: Sequence[str], function: str) -> None:
-    """InputError for options that would not reach R's function, or would change what it fits."""
-    unknown = [name for name in options if name not in allowed]
-    if unknown:
-        raise InputError(
-            f"{function} is not called with {', '.join(unknown)} here",
-            code="unknown_option",
-            field=unknown[0],
-            expected=", ".join(allowed),
-            got=", ".join(unknown),
-            hint="Every argument of R's function can be reached through pybridge.engines.",
-        )

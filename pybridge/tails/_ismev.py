@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pybridge.r import Reply, call_many
-from pybridge.tails._evd import refuse_unknown, stopped, warn_once, words_of
+from pybridge.tails._engine_options import checked_options
+from pybridge.tails._evd import stopped, warn_once, words_of
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
 from pybridge.tails.thresholds import Exceedances
 
@@ -28,8 +29,8 @@ def answers(
 
     ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
     """
-    refuse_unknown(options, (*OPTIONS, "time_limit"), "ismev::gpd.fit")
-    arguments = {name: value for name, value in options.items() if name != "time_limit"}
+    arguments = checked_options(options, (*OPTIONS, "time_limit"), "ismev::gpd.fit")
+    time_limit = arguments.pop("time_limit", None)
     inputs = []
     for values, tail in zip(samples, tails):
         if mode == "raw":
@@ -37,9 +38,7 @@ def answers(
         else:
             words = {**TIGHT, **arguments}
             inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
-    replies = call_many(
-        "ismev_gpd_fit", inputs, packages=("ismev",), time_limit=options.get("time_limit")
-    )
+    replies = call_many("ismev_gpd_fit", inputs, packages=("ismev",), time_limit=time_limit)
     warn_once(replies, "ismev")
     return [_answer(reply) for reply in replies]
 

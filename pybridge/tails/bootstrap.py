@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pybridge._options import check_level, choose, whole_number
+from pybridge._options import MOST_REPLICATES, check_level, choose, need_kind, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tails._batch import Refits, refit_rows
@@ -128,8 +128,11 @@ def bootstrap(
     InputError
         ``no_fit`` where there is nothing to resample from.
     """
+    from pybridge.tails.records import ParetoFit
+
+    need_kind("fit", fit, ParetoFit, "generalized_pareto")
     choose("kind", kind, KINDS)
-    whole_number("replicates", replicates, least=1)
+    whole_number("replicates", replicates, least=1, most=MOST_REPLICATES)
     if not fit.usable:
         raise InputError(
             "a bootstrap needs a fit",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import check_level, whole_number
+from pybridge._options import MOST_REPLICATES, check_level, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tails._shared import prepare, refit_counts
@@ -147,7 +147,9 @@ def block_bootstrap(
     rng = stream(seed, "block")
     shapes, scales = [], []
     rows = max(1, (1 << 20) // values.size)
-    for start in range(0, whole_number("replicates", replicates, least=1), rows):
+    for start in range(
+        0, whole_number("replicates", replicates, least=1, most=MOST_REPLICATES), rows
+    ):
         counts = block_counts(values.size, length, min(rows, replicates - start), rng)
         refits = refit_counts(sample=sample, counts=counts[:, places])
         shapes.append(refits.shape)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pybridge._options import choose, whole_number
+from pybridge._options import MOST_REPLICATES, choose, need_kind, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tails._distribution import to_exponential
@@ -100,8 +100,11 @@ def goodness_of_fit(
     InputError
         ``not_maximum_likelihood``; ``outside_table``.
     """
+    from pybridge.tails.records import ParetoFit
+
+    need_kind("fit", fit, ParetoFit, "generalized_pareto")
     choose("method", method, METHODS)
-    whole_number("replicates", replicates, least=19)
+    whole_number("replicates", replicates, least=19, most=MOST_REPLICATES)
     if fit.method != "ML":
         raise InputError(
             "the law of the statistics is known for maximum likelihood",

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from pybridge._options import check_level, choose, real_number, whole_number
+from pybridge._options import MOST_REPLICATES, check_level, choose, real_number, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tails._distribution import draw
@@ -226,7 +226,7 @@ def simulated_power(
     """
     choose("what", what, ("test", "rule"))
     n = whole_number("n_exceedances", n_exceedances, least=5)
-    b = whole_number("replicates", replicates, least=2)
+    b = whole_number("replicates", replicates, least=2, most=MOST_REPLICATES)
     fits = []
     for label, value in (("A", shape), ("B", shape + difference)):
         rng = stream(seed, "power", label)

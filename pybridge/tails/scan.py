@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import number_vector
-from pybridge._options import check_level, choose
+from pybridge._options import MOST_REPLICATES, check_level, choose, whole_number
 from pybridge._record import Record
 from pybridge.errors import InputError
 from pybridge.tables.scores import score_table
@@ -128,14 +128,16 @@ def tail_scan(
         those of the table where it reaches, else of a bootstrap.
     """
     choose("interval", interval, INTERVALS)
-    grid = [check_quantile("quantiles", q) for q in quantiles]
+    whole_number("replicates", replicates, least=1, most=MOST_REPLICATES)
+    listed_ones = list(quantiles) if np.iterable(quantiles) else [quantiles]
+    grid = [check_quantile("quantiles", q) for q in listed_ones]
     if not grid or any(a >= b for a, b in zip(grid, grid[1:])):
         raise InputError(
             "quantiles must rise",
             code="bad_quantile",
             field="quantiles",
             expected="one or more, each larger than the one before",
-            got=list(quantiles),
+            got=listed_ones,
         )
     samples = samples_by_name(scores, scorer)
     tasks = [(values, {"quantile": q}) for values in samples.values() for q in grid]
@@ -180,11 +182,27 @@ def joined_scans(scans: Mapping[str, TailScan]) -> TailScan:
 
 def samples_by_name(scores: Any, scorer: str | None = None) -> dict[str, np.ndarray]:
     """Samples by model, from an array, a mapping or a long table."""
-    if isinstance(scores, Mapping):
-        return {str(name): number_vector(str(name), values) for name, values in scores.items()}
     if isinstance(scores, pd.DataFrame) or hasattr(scores, "shares_items"):
         table = score_table(scores)
         return {name: table.scores(name, scorer) for name in table.models}
+    if scorer is not None:
+        raise InputError(
+            "scorer is of a table of scores",
+            code="not_available",
+            field="scorer",
+            expected="None, or a table with a column scorer",
+            got=scorer,
+        )
+    if isinstance(scores, Mapping):
+        if not scores:
+            raise InputError(
+                "there are no scores",
+                code="empty",
+                field="scores",
+                expected="samples by the names of models",
+                got="an empty mapping",
+            )
+        return {str(name): number_vector(str(name), values) for name, values in scores.items()}
     return {"scores": number_vector("scores", scores)}
 
 

@@ -201,6 +201,7 @@ def test_a_model_that_jags_cannot_read():
         rjags.coda_samples(wrong, DATA, ["mu"], mode="raw", seed=1, **FEW)
     fit = rjags.coda_samples(wrong, DATA, ["mu"], seed=1, **FEW)
     assert fit.status == "failed" and fit.n_draws == 0
+    assert np.isnan(fit.smallest_effective_size) and "0 draws" in fit.summary()
     assert json.loads(json.dumps(fit.to_dict(), allow_nan=False))["status"] == "failed"
 
 
@@ -218,5 +219,6 @@ def test_what_the_taxonomy_refuses_after_r_has_read_the_formula():
     refused("no_levels", levels=[])
     refused("duplicate_domain", pd.concat([table, table.head(1)]))
     refused("bad_prior", shape=[1.0, -1.0])
+    refused("bad_prior", scale=[[1.0, 1.0]])
     refused("collinear_covariates", table.assign(x9=table["x2"] * 2), "estimate ~ x2 + x9")
     refused("too_few_domains", table.head(4), levels=["domain"])
