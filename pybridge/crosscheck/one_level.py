@@ -9,7 +9,7 @@ import numpy as np
 from pybridge.crosscheck.asking import why
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.smoothing import _metafor
-from pybridge.smoothing._area_fit import AreaFit
+from pybridge.smoothing._area_fit import AreaFit, area_fit_of
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.smoothing._taxonomy_levels import TaxonomyLevels
 from pybridge.smoothing._taxonomy_spec import TaxonomySpec
@@ -41,22 +41,13 @@ def ask_metafor(area: AreaTable, spec: FayHerriotSpec) -> AreaFit | str:
     except (InputError, EngineUnavailable, EngineError) as error:
         return why(error)
     numbers = answer.numbers
-    return AreaFit(
+    return area_fit_of(
+        numbers,
         engine="metafor",
         method=asked.method,
         level=spec.level,
-        model_variance=numbers.model_variance,
-        coefficients=numbers.coefficients,
-        coefficient_covariance=numbers.coefficient_covariance,
-        estimate=numbers.estimate,
-        mse=numbers.mse,
-        shrinkage=numbers.shrinkage,
-        synthetic=numbers.synthetic,
-        derivative=numbers.derivative,
         log_likelihood=float(getattr(numbers, "log_likelihood")),
         restricted_log_likelihood=float(getattr(numbers, "restricted_log_likelihood")),
-        iterations=0,
-        status=numbers.status,
         engine_status=answer.engine_status,
         conditions=answer.conditions,
         versions=answer.versions,

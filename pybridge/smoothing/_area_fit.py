@@ -145,6 +145,31 @@ class AreaFit(Record):
         )
 
 
+# What native posteriors and metafor's fits call by the names of AreaFit.
+_OF_NUMBERS = (
+    *("model_variance", "coefficients", "coefficient_covariance", "estimate", "mse"),
+    *("shrinkage", "synthetic", "derivative", "status"),
+)
+
+
+def area_fit_of(numbers: Any, *, engine: str, method: str, level: float, **more: Any) -> AreaFit:
+    """The record of numbers that have the same names; no likelihoods, no iterations unless given.
+
+    Parameters
+    ----------
+    numbers : object
+        With the attributes from ``model_variance`` to ``status``.
+    engine, method, level
+        As in `AreaFit`.
+    **more
+        Its other fields.
+    """
+    words: dict[str, Any] = {name: getattr(numbers, name) for name in _OF_NUMBERS}
+    words.update(log_likelihood=np.nan, restricted_log_likelihood=np.nan, iterations=0)
+    words.update(more)
+    return AreaFit(engine=engine, method=method, level=level, **words)
+
+
 def _quantile(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 

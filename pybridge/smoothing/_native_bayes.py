@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pybridge.smoothing._area_fit import AreaFit
+from pybridge.smoothing._area_fit import AreaFit, area_fit_of
 from pybridge.smoothing._bayes import fit_area_model_bayes
 from pybridge.smoothing._spec import FayHerriotSpec, refuse_options
 from pybridge.tables.area import AreaTable
@@ -27,22 +27,11 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
         covariates=table.covariates,
         level=spec.level,
     )
-    return AreaFit(
+    return area_fit_of(
+        found,
         engine="native",
         method=spec.method,
         level=spec.level,
-        model_variance=found.model_variance,
-        coefficients=found.coefficients,
-        coefficient_covariance=found.coefficient_covariance,
-        estimate=found.estimate,
-        mse=found.mse,
-        shrinkage=found.shrinkage,
-        synthetic=found.synthetic,
-        derivative=found.derivative,
-        log_likelihood=np.nan,
-        restricted_log_likelihood=np.nan,
-        iterations=0,
-        status=found.status,
         engine_status="converged",
         intervals=np.column_stack([found.lower, found.upper]),
         criteria={"model_variance_mean": found.model_variance_mean},
