@@ -7,12 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybridge._options import check_level, choose
+from pybridge.direct.statuses import t_quantile
 from pybridge.smoothing._area_bootstrap import Setting
-from pybridge.smoothing._area_fit import AreaFit, domain_statuses, fit_status
+from pybridge.smoothing._area_fit import (
+    AreaFit,
+    domain_statuses,
+    fit_status,
+    standard_errors,
+)
 from pybridge.smoothing._area_model import ROBUST_METHODS, Scaled, prepare
 from pybridge.smoothing._model_scale import ModelScale
 from pybridge.smoothing._robust import RobustState, domain_effects, solve_robust
-from pybridge.smoothing._robust_mse import analytic, linearised
+from pybridge.smoothing._robust_mse import analytic, degrees_of_freedom, linearised
 
 # Replicates need no more digits than their own spread leaves.
 _REPLICATE_STEP = 0.7
@@ -60,7 +66,8 @@ def fit_robust_area_model(
     -------
     AreaFit
         ``shrinkage`` is u/r, the weight that the domain's own residual got;
-        ``coefficient_covariance`` is that of the weighted estimator, A V A'.
+        ``coefficient_covariance`` is that of the weighted estimator, A V A'. Intervals are Student's
+        with the degrees of freedom of the robust variance (`degrees_of_freedom`).
 
     Raises
     ------
@@ -89,7 +96,7 @@ def fit_robust_area_model(
             scaled, covariates=x, model_variance=found.model_variance, method=method
         )
         mse = robust_bootstrap_mse(setting, tuning=tuning, n_replicates=n_replicates, seed=seed)
-    return _record(found, z, d, predicted, mse, method, level, scaled)
+    return _record(found, z, d, predicted, mse, method, level, scaled, tuning)
 
 
 @dataclass(frozen=True)
@@ -191,11 +198,14 @@ def _record(
     method: str,
     level: float,
     scaled: Scaled,
+    tuning: Tuning,
 ) -> AreaFit:
     inside = scaled.sampled
     known = inside & (d == 0)
     mse = np.where(known, 0.0, mse)
     m, p = scaled.problem.basis.shape
+    df = np.array([degrees_of_freedom(m, p, tuning.k)])
+    half = t_quantile(level, df) * standard_errors(mse)
     scale = ModelScale(
         what=f"method {method}",
         direct=z,
@@ -224,5 +234,6 @@ def _record(
         iterations=0,
         status=fit_status(model_variance=found.model_variance, n_sampled=m, n_coefficients=p),
         engine_status="converged",
+        intervals=np.column_stack([estimate - half, estimate + half]),
         engine_fit=scale,
     )

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from pybridge.smoothing._area_model import fit_area_model
 from pybridge.smoothing._area_mse import variance_and_bias
@@ -49,6 +50,21 @@ def test_robust(k):
     np.testing.assert_allclose(fit.estimate, p.covariates @ beta + effects, rtol=ROUTES)
     mse = slow.robust_mse(p.estimate, p.variance, p.covariates, beta, variance, effects, k)
     np.testing.assert_allclose(fit.mse, mse, rtol=ROUTES)
+
+
+@pytest.mark.parametrize("method", ["reblup", "reblupbc"])
+@pytest.mark.parametrize("k", [0.7, 1.345, 2.5, 50.0])
+def test_robust_intervals_are_students(k, method):
+    p = problem()
+    p.estimate[3] += 9.0
+    p.estimate[5] = np.nan
+    fit = fit_robust_area_model(**vars(p), method=method, tuning=Tuning(k), level=0.9)
+    degrees = slow.robust_degrees_of_freedom(17, 2, k)
+    half = stats.t.ppf(0.95, degrees) * np.sqrt(fit.mse)
+    np.testing.assert_allclose(fit.upper - fit.estimate, half, rtol=1e-7)
+    np.testing.assert_allclose(fit.estimate - fit.lower, half, rtol=1e-7)
+    # Without cutting m - p, as for one normal variance.
+    assert degrees < 15.0 if k < 3 else degrees == pytest.approx(15.0, rel=1e-7)
 
 
 @pytest.mark.parametrize("method", ["REML", "ML", "AMRL_YL"])

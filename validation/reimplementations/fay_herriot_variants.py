@@ -224,6 +224,27 @@ def robust_mse(z, d, X, beta, A, effects, k):
     return error.diagonal() + (W @ X @ beta - X @ beta) ** 2
 
 
+def robust_degrees_of_freedom(m, p, k):
+    """m times the efficiency of Huber's scale, less p: moments of psi by sums, slopes by steps.
+
+    For the scale equation E psi(Z / s)^2 = K the variance of log s^2 is Var psi^2 over the squared
+    slope in log s^2, per domain; maximum likelihood's is 2.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+
+    def moment(power, log_variance=0.0):
+        knee = min(k * np.exp(0.5 * log_variance), 12.0)  # beyond that a normal has nothing
+        z = knee * nodes
+        values = (z * np.exp(-0.5 * log_variance)) ** power * np.exp(-0.5 * z * z)
+        return knee * np.sum(weights * values) / np.sqrt(2 * np.pi) + k**power * erfc(
+            k * np.exp(0.5 * log_variance) / np.sqrt(2)
+        )
+
+    step = 1e-4
+    slope = (moment(2, step) - moment(2, -step)) / (2 * step)
+    return max(1.0, m * 2 * slope**2 / (moment(4) - moment(2) ** 2) - p)
+
+
 # ---------------------------------------------------------------------------------- benchmarking
 
 
