@@ -87,7 +87,7 @@ def svyratio(
     *,
     separate: bool = False,
     na_rm: bool = False,
-    covmat: bool = True,
+    covmat: bool | None = None,
     deff: bool | str = False,
     influence: bool = False,
     level: float = 0.95,
@@ -104,15 +104,16 @@ def svyratio(
     separate : bool
         Whether each stratum has ratios of its own (the separate ratio estimator): one row a stratum
         and ratio, the stratum in ``by``. R hands none of the other options on to the strata.
-    covmat : bool
-        Whether several ratios have their covariance; NaN beside the variances without it.
+    covmat : bool, optional
+        Whether several ratios have their covariance; NaN beside the variances without it. By
+        default they have, and in raw mode, as in R, not.
     influence : bool
         Whether the record gets R's influence functions; R has them for the last ratio only.
     """
     need_design(design)
     formulas = {"numerator": numerator, "denominator": denominator}
     options = _whole(design, na_rm, deff, influence)
-    options["covmat"] = requests.flag("covmat", covmat)
+    options["covmat"] = _covmat(covmat, design)
     if requests.flag("separate", separate):
         _refuse_separate(design, options)
         options = {"separate": True}
@@ -152,6 +153,10 @@ def _whole(design: SvyDesign, na_rm: Any, deff: Any, influence: Any) -> dict[str
     return options
 
 
+def _covmat(given: Any, design: SvyDesign) -> bool:
+    return design.mode == "guarded" if given is None else requests.flag("covmat", given)
+
+
 def _effect(deff: Any) -> dict[str, Any]:
     """R's deff: a flag, or "replace"."""
     if isinstance(deff, str):
@@ -172,7 +177,7 @@ def svyby(
     keep_names: bool = True,
     vartype: str | Sequence[str] = "se",
     drop_empty_groups: bool = True,
-    covmat: bool = True,
+    covmat: bool | None = None,
     influence: bool = False,
     na_rm_by: bool = False,
     na_rm_all: bool = False,
@@ -198,10 +203,10 @@ def svyby(
     vartype : str or sequence of str
         ``se``, ``ci``, ``cv``, ``cvpct``, ``var``: R's own columns in its table, which are in
         ``variation`` of the record. (R has no SE() of a table with ``ci`` alone.)
-    covmat : bool
-        Whether all domains' estimates have their covariance. R itself stops at this on a calibrated
-        design and beside missing values; guarded it is then made of the linearised scores, for
-        means and totals.
+    covmat : bool, optional
+        Whether all domains' estimates have their covariance; by default they have, and in raw mode,
+        as in R, not. R itself stops at this on a calibrated design and beside missing values;
+        guarded it is then made of the linearised scores, for means and totals.
     influence : bool
         Whether the record gets R's influence functions, a column an estimate.
     na_rm_by, na_rm_all : bool
@@ -232,7 +237,7 @@ def svyby(
     variances = requests.flag("keep_var", keep_var)
     options: dict[str, Any] = {
         **_whole(design, na_rm, deff, influence),
-        "covmat": requests.flag("covmat", covmat) and variances,
+        "covmat": _covmat(covmat, design) and variances,
         "drop.empty.groups": requests.flag("drop_empty_groups", drop_empty_groups),
     }
     if influence and not (variances and drop_empty_groups):

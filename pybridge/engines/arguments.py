@@ -141,6 +141,19 @@ LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 
 
+# Where nothing is said: by function R's argument, whose default is another one here, and why.
+OTHER_DEFAULTS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("rjags", "coda_samples"): {
+        "n.chains": "4 chains, where R has 1: of one nothing says whether it has converged",
+    },
+    ("survey", "svyby"): {
+        "covmat": "guarded, domains have their covariance",
+        "influence": "the functions of all units stay in R where they are not asked for",
+    },
+    ("survey", "svyratio"): {"covmat": "guarded, ratios have their covariance"},
+}
+
+
 def r_functions(engine: str, name: str) -> tuple[str, ...]:
     """The R functions whose arguments a function of ``pybridge.engines`` takes."""
     return R_FUNCTIONS.get((engine, name), (f"{engine}::{name}",))
@@ -157,7 +170,7 @@ def left_out() -> pd.DataFrame:
 
 
 def left_out_text() -> str:
-    """The same for reading, arguments of one reason together."""
+    """The same for reading, arguments of one reason together, and defaults that are not R's."""
     lines = ["R's own arguments that have no meaning here:"]
     for (engine, function), items in LEFT_OUT.items():
         lines.append(f"{engine}.{function}")
@@ -165,4 +178,7 @@ def left_out_text() -> str:
         for argument, reason in items.items():
             reasons.setdefault(reason, []).append(argument)
         lines += [f"    {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    lines.append("Defaults that are not R's:")
+    for (engine, function), items in OTHER_DEFAULTS.items():
+        lines += [f"{engine}.{function}"] + [f"    {name}: {why}" for name, why in items.items()]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import pybridge as pb
-from pybridge.engines.arguments import LEFT_OUT, OWN_FUNCTIONS, r_functions
+from pybridge.engines.arguments import LEFT_OUT, OTHER_DEFAULTS, OWN_FUNCTIONS, r_functions
 
 pytestmark = pytest.mark.r("sae", "emdi", "evd", "ismev", "evir", "hbsae", "metafor", "rjags")
 
@@ -52,6 +52,59 @@ def test_what_is_left_out_is_an_argument_of_r_and_not_here(formals, engine, name
     left = LEFT_OUT[engine, name]
     assert set(left) <= theirs and all(left.values())
     assert not {argument.replace(".", "_") for argument in left} & ours(engine, name)
+
+
+@pytest.fixture(scope="module")
+def defaults(plain_r):
+    """R's defaults that are one number, word or logical (of several words the first), by name."""
+    functions = sorted({r for key in exposed() for r in r_functions(*key)})
+    code = """
+    defaults <- function(name, all) for (argument in names(all)) {
+      if (is.symbol(all[[argument]])) next
+      value <- all[[argument]]
+      if (is.call(value) && identical(value[[1]], as.name("c")) && is.character(value[[2]])) {
+        value <- value[[2]]
+      }
+      if (identical(value, quote(-Inf))) value <- -Inf
+      if (is.atomic(value) && length(value) == 1 && !is.na(value)) {
+        show(paste(name, argument, sep = "|"), value)
+        show(paste(name, argument, "kind", sep = "|"), class(value))
+      }
+    }
+    """
+    code += "".join(f'defaults("{one}", formals({one}))\n' for one in functions)
+    return plain_r(code)
+
+
+# Said by None here: what a word of R means that is no value of its own, or the same default.
+NONE = {
+    *(("svydesign", "pps"), ("svyglm", "epsilon"), ("svyglm", "maxit"), ("fpot", "lower")),
+    *(("fpot", "upper"), ("svyby", "covmat"), ("svyratio", "covmat"), ("step", "direction")),
+}
+# Of a function that gets its arguments from the one that is called.
+INNER = ("stats::optim",)
+
+
+@pytest.mark.parametrize(("engine", "name"), exposed())
+def test_defaults_are_rs_or_in_the_table(defaults, engine, name):
+    known = inspect.signature(getattr(getattr(pb.engines, engine), name)).parameters
+    other = OTHER_DEFAULTS.get((engine, name), {})
+    for function in r_functions(engine, name):
+        for key, (theirs,) in defaults.items():
+            where, _, argument = key.partition("|")
+            here = known.get(argument.replace(".", "_"))
+            if where != function or here is None or function in INNER or argument in other:
+                continue
+            if here.default is None:
+                assert (name, argument) in NONE, (name, argument, theirs)
+                continue
+            kind = defaults[f"{key}|kind"][0]
+            assert here.default == (bool(theirs) if kind == "logical" else theirs), (name, argument)
+
+
+def test_other_defaults_are_of_arguments_that_are_here():
+    for (engine, name), items in OTHER_DEFAULTS.items():
+        assert {argument.replace(".", "_") for argument in items} <= ours(engine, name)
 
 
 def test_an_argument_that_is_missing_is_found(formals):

@@ -119,23 +119,21 @@ def estimated(known, name):
         "effect": lambda: survey.svymean("~api00", d["clus1"], deff=True),
         "total": lambda: survey.svytotal("~enroll", d["srs"], na_rm=True),
         "stages": lambda: survey.svytotal("~api00 + api99", d["clus2"]),
-        "ratio": lambda: survey.svyratio("~api00 + api99", "~enroll", d["strat"]),
-        "domains": lambda: survey.svyby("~api00 + api99", "~stype + awards", d["strat"]),
-        "shares": lambda: survey.svyby("~awards", "~stype", d["clus1"]),
-        "totals": lambda: survey.svyby("~api00", "~stype", d["clus2"], "svytotal"),
-        "gaps": lambda: survey.svyby(
-            "~enroll", "~stype", d["clus2"], na_rm=True, covmat=d["cal"].mode == "guarded"
+        "ratio": lambda: survey.svyratio("~api00 + api99", "~enroll", d["strat"], covmat=True),
+        "domains": lambda: survey.svyby(
+            "~api00 + api99", "~stype + awards", d["strat"], covmat=True
         ),
+        "shares": lambda: survey.svyby("~awards", "~stype", d["clus1"], covmat=True),
+        "totals": lambda: survey.svyby("~api00", "~stype", d["clus2"], "svytotal", covmat=True),
+        "gaps": lambda: survey.svyby("~enroll", "~stype", d["clus2"], na_rm=True),
         "ratios": lambda: survey.svyby(
-            "~api00", "~stype", d["replaced"], "svyratio", denominator="~api99"
+            "~api00", "~stype", d["replaced"], "svyratio", denominator="~api99", covmat=True
         ),
         "calibrated": lambda: survey.svymean("~api00 + enroll", d["cal"], na_rm=True),
         "raked": lambda: survey.svytotal("~api00", d["rak"]),
         "post": lambda: survey.svytotal("~api00", d["post"]),
         "twice": lambda: survey.svymean("~api00", d["both"]),
-        "greg_by": lambda: survey.svyby(
-            "~api00", "~awards", d["cal"], covmat=d["cal"].mode == "guarded"
-        ),
+        "greg_by": lambda: survey.svyby("~api00", "~awards", d["cal"]),
         "poisson": lambda: survey.svytotal("~api00", d["poisson"]),
         "pps": lambda: survey.svytotal("~api00", d["pps"]),
         "linear": lambda: survey.svyglm("api00 ~ ell + meals + as.factor(stype)", d["cal"]),
@@ -236,7 +234,7 @@ def test_one_unit_has_error_0_raw_and_none_guarded(known):
 def test_the_covariance_of_domains_on_a_calibrated_design(known):
     raw, guarded = (known[mode]["cal"] for mode in ("raw", "guarded"))
     with pytest.raises(EngineError, match="replacement length"):
-        survey.svyby("~api00", "~awards", raw)
+        survey.svyby("~api00", "~awards", raw, covmat=True)
     for function in ("svymean", "svytotal"):
         fit = survey.svyby("~api00 + api99", "~awards", guarded, function)
         np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.standard_error, rtol=1e-10)

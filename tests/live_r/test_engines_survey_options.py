@@ -36,19 +36,24 @@ CALLS = {
     "ratio": (
         "svyratio(~api00 + api99, ~enroll + meals, strat, deff = TRUE, influence = TRUE)",
         lambda d: survey.svyratio(
-            "~api00 + api99", "~enroll + meals", d["strat"], deff=True, covmat=False, influence=True
+            "~api00 + api99", "~enroll + meals", d["strat"], deff=True, influence=True
         ),
     ),
     "by_interval": (
         "svyby(~api00 + api99, ~stype, strat, svymean, covmat = TRUE,"
         " vartype = c('ci', 'cvpct', 'var'), deff = 'replace')",
         lambda d: survey.svyby(
-            "~api00 + api99", "~stype", d["strat"], deff="replace", vartype=["var", "ci", "cvpct"]
+            "~api00 + api99",
+            "~stype",
+            d["strat"],
+            deff="replace",
+            vartype=["var", "ci", "cvpct"],
+            covmat=True,
         ),
     ),
     "by_influence": (
         "svyby(~api00 + api99, ~stype, strat, svymean, influence = TRUE, covmat = TRUE)",
-        lambda d: survey.svyby("~api00 + api99", "~stype", d["strat"], influence=True),
+        lambda d: survey.svyby("~api00 + api99", "~stype", d["strat"], influence=True, covmat=True),
     ),
     "by_all": (
         "svyby(~api00, ~stype, strat, svytotal, keep.names = FALSE, deff = TRUE,"
@@ -58,7 +63,6 @@ CALLS = {
             "~stype",
             d["strat"],
             "svytotal",
-            covmat=False,
             keep_names=False,
             deff=True,
             vartype=("se", "ci", "cv", "cvpct", "var"),
@@ -71,7 +75,6 @@ CALLS = {
             "~api00",
             "~stype + awards",
             d["strat"],
-            covmat=False,
             drop_empty_groups=False,
             vartype="var",
         ),
@@ -83,12 +86,12 @@ CALLS = {
     "by_gaps": (
         "svyby(~gap, ~group, clus2, svymean, na.rm = TRUE, na.rm.by = TRUE," " na.rm.all = TRUE)",
         lambda d: survey.svyby(
-            "~gap", "~group", d["clus2"], na_rm=True, na_rm_by=True, na_rm_all=True, covmat=False
+            "~gap", "~group", d["clus2"], na_rm=True, na_rm_by=True, na_rm_all=True
         ),
     ),
     "by_group": (
         "svyby(~api00, ~group, clus2, svymean, na.rm.by = TRUE)",
-        lambda d: survey.svyby("~api00", "~group", d["clus2"], na_rm_by=True, covmat=False),
+        lambda d: survey.svyby("~api00", "~group", d["clus2"], na_rm_by=True),
     ),
     "glm_domain": (
         "svyglm(api00 ~ ell + meals, clus1, subset = stype == 'E' & ell > 5,"
@@ -262,8 +265,8 @@ def test_options_are_rs_to_the_bit(known, plain, name):
 
 
 def test_standard_errors_beside_intervals_are_those_of_the_covariance(known):
-    fit = survey.svyby("~api00", "~stype", known["strat"], vartype="ci")
-    usual = survey.svyby("~api00", "~stype", known["strat"])
+    fit = survey.svyby("~api00", "~stype", known["strat"], vartype="ci", covmat=True)
+    usual = survey.svyby("~api00", "~stype", known["strat"], covmat=True)
     np.testing.assert_array_equal(fit.standard_error, np.sqrt(np.diag(usual.covariance)))
     alone = survey.svyby("~api00", "~stype", known["strat"], vartype="ci", covmat=False)
     assert np.isnan(alone.standard_error).all() and set(alone.variation) == {"ci_l", "ci_u"}

@@ -75,6 +75,8 @@ def _asked(
     function: str, *formulas: str, design: str, weights: bool = False, **words: Any
 ) -> Answer:
     s, made = pb.engines.survey, _design(design)
+    if function in ("svyby", "svyratio"):
+        words["covmat"] = True
     fit = getattr(s, function)(*formulas, made, **words)
     found = {
         "estimate": fit.estimate,
