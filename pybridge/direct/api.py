@@ -32,7 +32,8 @@ _PARAMETERS = """Parameters
     domain : str, optional
         Column of the domain in the sample, where it is not named as in the population.
     variance : {"direct", "smoothed", "pooled", "gvf"}
-        What the variances are; estimates do not change.
+        What the variances are; estimates do not change. "smoothed" leans on what all domains share,
+        the more so the less a domain's own data say and the heavier the tails are.
     level : float
         Confidence level of the t intervals.
     engine : {"native", "survey"}

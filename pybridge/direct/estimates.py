@@ -59,7 +59,8 @@ class DirectEstimates(DirectExports, Record):
     variance_method : str
         "direct", "smoothed", "pooled" or "gvf".
     variance_weight : numpy.ndarray
-        B_i of the smoothed variances, NaN otherwise.
+        B_i (1 − λ) of the smoothed variances, what the domain's own element variance counts (less
+        where tails are heavy, see `pybridge.direct.variances`); NaN otherwise.
     level : float
     request : DirectRequest
         Which estimator, with which auxiliary variables and slope.

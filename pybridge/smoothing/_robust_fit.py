@@ -66,8 +66,8 @@ def fit_robust_area_model(
     -------
     AreaFit
         ``shrinkage`` is u/r, the weight that the domain's own residual got;
-        ``coefficient_covariance`` is that of the weighted estimator, A V A'. Intervals are Student's
-        with the degrees of freedom of the robust variance (`degrees_of_freedom`).
+        ``coefficient_covariance`` is that of the weighted estimator, A V A'. Intervals are
+        Student's, with the degrees of freedom of the robust variance (`degrees_of_freedom`).
 
     Raises
     ------
