@@ -30,7 +30,7 @@ class SurveyEstimates(SaeUnitRecord):
     estimate, standard_error, lower, upper : numpy.ndarray
         Shape (k,). Guarded, a group of one unit has no standard error; R calls it 0.
     covariance : numpy.ndarray
-        Shape (k, k), R's vcov.
+        Shape (k, k), R's vcov; of svyby without covmat the variances alone, zeros beside them.
     design_effect : numpy.ndarray
         Shape (k,); NaN where it was not asked for.
     n_units : numpy.ndarray
