@@ -28,7 +28,7 @@ _COMMANDS = {
     "select": ("select", "scores of the candidates only"),
     "tail": ("tail", "a generalised Pareto fit, or a scan over thresholds"),
     "protocol": ("protocol", "a pre-registered claim about tail shapes: plan, register, run"),
-    "crosscheck": ("crosscheck", "one area-level fit by every engine: whether they agree"),
+    "crosscheck": ("crosscheck", "one fit, or direct estimates of units, by every engine"),
     "demo": ("demo", "the California schools, estimated from a tenth of their labels"),
     "setup-r": ("setup_r", "install R's packages into the user's R library"),
     "doctor": ("doctor", "what is there, what is missing, and what mends it"),
