@@ -113,6 +113,16 @@ def check_inputs(inputs: Mapping[str, Any], asked: SaeRequest) -> None:
         )
     X = inputs.get("X")
     p = 1 if X is None else X.shape[1]
+    for name, shape in (("beta0", (p,)), ("Omega0", (p, p))):
+        given = inputs["options"].get(name)
+        if given is not None and not (given.shape == shape and np.isfinite(given).all()):
+            raise InputError(
+                f"{name} must be finite numbers for {p} coefficients",
+                code="bad_prior",
+                field=name,
+                expected=f"shape {shape}",
+                got=f"shape {given.shape}" if given.shape != shape else "others",
+            )
     for argument in ("estimate", "variance"):
         need_range(inputs[argument], argument, field=f"{argument[:3]}_init")
     if n:

@@ -188,7 +188,7 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     """The request, and R's options beside table and formulas, under R's names."""
     struct = given["struct"]
     structures = [struct] if isinstance(struct, (str, bytes)) or not np.ndim(struct) else struct
-    structures = list(structures)
+    structures = list(structures) or [None]
     for one in structures:
         choose("struct", one, STRUCTURES)
     number = real_number("level", given["level"])

@@ -56,6 +56,9 @@ HBSAE = [
     ("missing_argument", {"method": "BLUP"}),
     ("not_a_flag", {"CV": 1}),
     ("bad_level", {"level": 95}),
+    ("bad_prior", {"beta0": [0.0, 0.0]}),
+    ("bad_prior", {"Omega0": np.nan}),
+    ("bad_weight", {"CVweights": [1.0]}),
     ("missing_column", {"est_init": "z"}),
     ("missing_column", {"domain": "nobody"}),
 ]
@@ -98,6 +101,7 @@ METAFOR = [
     ("unknown_option", {"method": "DL"}),
     ("not_available", {"method": "FE"}),
     ("unknown_option", {"struct": "AR1"}),
+    ("unknown_option", {"struct": []}),
     ("unknown_option", {"test": "F"}),
     ("unknown_option", {"control": {"optimizer": ["a"]}}),
     ("bad_level", {"level": 0.0}),
