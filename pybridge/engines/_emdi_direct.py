@@ -17,13 +17,13 @@ from pybridge._checks import (
     numeric_column,
     real_array,
 )
-from pybridge._options import MODES, choose, real_number, whole_number
+from pybridge._options import MODES, choose, real_number, whole_number, yes_or_no
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
-from pybridge.engines._sae_request import flag
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call
+from pybridge.tables.labels import need_one_reading
 
 BOOT_TYPES = ("naive", "calibrate")
 
@@ -116,7 +116,7 @@ def _arguments(**given: Any) -> dict[str, Any]:
     words = dict(given)
     words["na.rm"] = words.pop("na_rm")
     for name in ("var", "na.rm"):
-        flag(name, words[name])
+        yes_or_no(name, words[name])
     choose("boot_type", words["boot_type"], BOOT_TYPES)
     words["B"] = whole_number("B", words["B"], least=2)
     if words["seed"] is not None:
@@ -183,6 +183,7 @@ def _check_units(
         if words["na.rm"]:
             kept &= ~absent
     labels = key_column(table, words["smp_domains"], field="smp_domains")[kept]
+    need_one_reading(labels)
     found: dict[str, tuple[Any, int]] = {}
     for label, count in labels.value_counts(sort=False).items():
         found[str(label)] = (label, int(count))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._options import MODES, check_level, choose, real_number, whole_number
+from pybridge._options import MODES, check_level, choose, real_number, whole_number, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_legal import (
     BACKTRANSFORMATIONS,
@@ -19,7 +19,6 @@ from pybridge.engines._emdi_legal import (
     TRANSFORMATIONS,
     check_combination,
 )
-from pybridge.engines._sae_request import flag
 from pybridge.errors import InputError
 
 ROBUST = ("reblup", "reblupbc")
@@ -183,7 +182,7 @@ def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     choose("correlation", words["correlation"], CORRELATIONS)
     if words["backtransformation"] is not None:
         choose("backtransformation", words["backtransformation"], BACKTRANSFORMATIONS)
-    if flag("MSE", words["MSE"]):
+    if yes_or_no("MSE", words["MSE"]):
         choose("mse_type", words["mse_type"], MSE_TYPES)
     check_combination(
         method=words["method"],

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import whole_number
+from pybridge._options import whole_number, yes_or_no
 from pybridge.engines._evd_input import cluster_arguments
-from pybridge.engines._sae_request import flag, numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import (
     ask,
@@ -88,7 +88,7 @@ def clusters(
     Ferro and Segers (2003), JRSS B 65, 545.
     """
     values, limit, arguments = _checked(data, u, r, ulow, rlow, mode, least=1)
-    if flag("cmax", cmax):
+    if yes_or_no("cmax", cmax):
         arguments["cmax"] = True
     asked = request("evd", "clusters", {"u": limit, **arguments}, mode=mode, time_limit=time_limit)
     inputs = {"data": values, "u": limit, "unit": 1.0, "arguments": arguments}

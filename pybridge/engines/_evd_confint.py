@@ -11,7 +11,7 @@ from pybridge._checks import name_list
 from pybridge._options import check_level
 from pybridge.engines._evd_profile import EvdProfile
 from pybridge.engines._evd_record import EvdFit, back, need_fit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import ask, request
 from pybridge.errors import InputError

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import real_number
-from pybridge.engines._sae_request import flag, numbers
+from pybridge._options import real_number, yes_or_no
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_likelihood import log_part
 from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import ask, positive, request
@@ -22,6 +22,35 @@ _SHIM = "evd_tail_distribution"
 _DIFFERS = 1e-9
 
 
+# What the three have in common, for help(): their own arguments stand before it.
+_REST = """\
+    loc, scale, shape : float
+    mode : {"guarded", "raw"}
+        ``"guarded"``: where evd loses digits (shapes near 0) or has another convention (density 0
+        at the location, where it is 1/scale; no quantiles at 0 and 1) the value by log1p and expm1
+        is given and evd's kept in the column ``evd``.
+
+    Returns
+    -------
+    TailTable
+        The argument, value; guarded also evd.
+
+    Raises
+    ------
+    InputError
+        Before evd is called.
+    EngineError
+        Where R stops, in raw mode.
+    """
+
+
+def _documented(function: Callable[..., TailTable]) -> Callable[..., TailTable]:
+    """The function with the shared half of its docstring."""
+    function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{_REST}"
+    return function
+
+
+@_documented
 def dgpd(
     x: Any,
     loc: float = 0.0,
@@ -36,40 +65,14 @@ def dgpd(
     Parameters
     ----------
     x : float or sequence of float
-    loc, scale, shape : float
     log : bool
         The logarithm of it.
-    mode : {"guarded", "raw"}
-        ``"guarded"``: where evd loses digits (shapes near 0) or has another convention (0 at the
-        location, where the density is 1/scale) the value by log1p and expm1 is given and evd's
-        kept in the column ``evd``.
-
-    Returns
-    -------
-    TailTable
-        x, value; guarded also evd.
-
-    Raises
-    ------
-    InputError
-        Before evd is called.
-    EngineError
-        Where R stops, in raw mode.
     """
-    places = _places("x", x)
-    words = {"loc": loc, "scale": scale, "shape": shape}
-
-    def exact(at: dict[str, float]) -> np.ndarray:
-        z = (places - at["loc"]) / at["scale"]
-        inside = (z >= 0) & (1.0 + at["shape"] * z > 0)
-        value = np.full(z.size, -math.inf)
-        part, _, _ = log_part(z=z[inside], shape=np.full(int(inside.sum()), at["shape"]))
-        value[inside] = -math.log(at["scale"]) - (1.0 + at["shape"]) * part
-        return value if log else np.exp(value)
-
-    return _asked("dgpd", "x", places, words, {"log": flag("log", log)}, exact, mode)
+    flags = {"log": yes_or_no("log", log)}
+    return _asked("dgpd", {"x": _places("x", x)}, (loc, scale, shape), flags, mode)
 
 
+@_documented
 def pgpd(
     q: Any,
     loc: float = 0.0,
@@ -84,39 +87,14 @@ def pgpd(
     Parameters
     ----------
     q : float or sequence of float
-    loc, scale, shape : float
     lower_tail : bool
         P(X <= q), or else P(X > q), which evd takes as 1 - P(X <= q).
-    mode : {"guarded", "raw"}
-        As in `dgpd`.
-
-    Returns
-    -------
-    TailTable
-        q, value; guarded also evd.
-
-    Raises
-    ------
-    InputError
-        Before evd is called.
-    EngineError
-        Where R stops, in raw mode.
     """
-    places = _places("q", q)
-    words = {"loc": loc, "scale": scale, "shape": shape}
-    lower = flag("lower_tail", lower_tail)
-
-    def exact(at: dict[str, float]) -> np.ndarray:
-        z = np.maximum((places - at["loc"]) / at["scale"], 0.0)
-        inside = 1.0 + at["shape"] * z > 0
-        part = np.full(z.size, math.inf)
-        count = int(inside.sum())
-        part[inside] = log_part(z=z[inside], shape=np.full(count, at["shape"]))[0]
-        return -np.expm1(-part) if lower else np.exp(-part)
-
-    return _asked("pgpd", "q", places, words, {"lower.tail": lower}, exact, mode)
+    flags = {"lower.tail": yes_or_no("lower_tail", lower_tail)}
+    return _asked("pgpd", {"q": _places("q", q)}, (loc, scale, shape), flags, mode)
 
 
+@_documented
 def qgpd(
     p: Any,
     loc: float = 0.0,
@@ -132,44 +110,60 @@ def qgpd(
     ----------
     p : float or sequence of float
         Strictly between 0 and 1 for evd; guarded the ends of the support at 0 and 1 too.
-    loc, scale, shape : float
     lower_tail : bool
         Whether p is P(X <= q).
-    mode : {"guarded", "raw"}
-        As in `dgpd`.
-
-    Returns
-    -------
-    TailTable
-        p, value; guarded also evd.
-
-    Raises
-    ------
-    InputError
-        Before evd is called.
-    EngineError
-        Where R stops, in raw mode.
     """
     places = _places("p", p)
-    if np.any((places < 0) | (places > 1)):
+    outside = places[(places < 0) | (places > 1)]
+    if outside.size:
         raise InputError(
             "probabilities lie between 0 and 1",
             code="bad_probability",
             field="p",
             expected="0 <= p <= 1",
-            got=f"{float(places[(places < 0) | (places > 1)][0]):g}",
+            got=f"{float(outside[0]):g}",
         )
-    words = {"loc": loc, "scale": scale, "shape": shape}
-    lower = flag("lower_tail", lower_tail)
+    flags = {"lower.tail": yes_or_no("lower_tail", lower_tail)}
+    return _asked("qgpd", {"p": places}, (loc, scale, shape), flags, mode)
 
-    def exact(at: dict[str, float]) -> np.ndarray:
-        with np.errstate(divide="ignore", over="ignore"):
-            rate = -np.log1p(-places) if lower else -np.log(places)
-            if abs(at["shape"]) < 1e-300:
-                return at["loc"] + at["scale"] * rate
-            return at["loc"] + at["scale"] * np.expm1(at["shape"] * rate) / at["shape"]
 
-    return _asked("qgpd", "p", places, words, {"lower.tail": lower}, exact, mode)
+def _density(*, x: np.ndarray, loc: float, scale: float, shape: float, log: bool) -> np.ndarray:
+    """Density, or its logarithm, at x (n,)."""
+    z = (x - loc) / scale
+    inside = (z >= 0) & (1.0 + shape * z > 0)
+    value = np.full(z.size, -math.inf)
+    part, _, _ = log_part(z=z[inside], shape=np.full(int(inside.sum()), shape))
+    value[inside] = -math.log(scale) - (1.0 + shape) * part
+    return value if log else np.exp(value)
+
+
+def _probability(
+    *, q: np.ndarray, loc: float, scale: float, shape: float, lower_tail: bool
+) -> np.ndarray:
+    """P(X <= q) or P(X > q) at q (n,)."""
+    z = np.maximum((q - loc) / scale, 0.0)
+    inside = 1.0 + shape * z > 0
+    part = np.full(z.size, math.inf)
+    part[inside] = log_part(z=z[inside], shape=np.full(int(inside.sum()), shape))[0]
+    return -np.expm1(-part) if lower_tail else np.exp(-part)
+
+
+def _quantile(
+    *, p: np.ndarray, loc: float, scale: float, shape: float, lower_tail: bool
+) -> np.ndarray:
+    """Quantiles of probabilities p (n,), below or above."""
+    with np.errstate(divide="ignore", over="ignore"):
+        rate = -np.log1p(-p) if lower_tail else -np.log(p)
+        if abs(shape) < 1e-300:
+            return loc + scale * rate
+        return np.asarray(loc + scale * np.expm1(shape * rate) / shape)
+
+
+_EXACT: dict[str, Callable[..., np.ndarray]] = {
+    "dgpd": _density,
+    "pgpd": _probability,
+    "qgpd": _quantile,
+}
 
 
 def _places(field: str, values: Any) -> np.ndarray:
@@ -178,14 +172,15 @@ def _places(field: str, values: Any) -> np.ndarray:
 
 def _asked(
     function: str,
-    field: str,
-    places: np.ndarray,
-    parameters: dict[str, float],
+    at: dict[str, np.ndarray],
+    parameters: tuple[Any, Any, Any],
     flags: dict[str, bool],
-    exact: Callable[[dict[str, float]], np.ndarray],
     mode: str,
 ) -> TailTable:
-    checked = {name: real_number(name, value) for name, value in parameters.items()}
+    """evd's values at the places of the one argument in ``at``, and the exact ones beside them."""
+    ((field, places),) = at.items()
+    names = ("loc", "scale", "shape")
+    checked = {name: real_number(name, value) for name, value in zip(names, parameters)}
     positive("scale", checked["scale"])
     arguments = {**checked, **flags}
     asked = request("evd", function, arguments, mode=mode)
@@ -199,7 +194,8 @@ def _asked(
     theirs[inner] = numbers(reply.value["value"])
     table, notes = {field: places, "value": theirs}, []
     if not asked.raw:
-        value = exact(checked)
+        words = {name.replace(".", "_"): flag for name, flag in flags.items()}
+        value = _EXACT[function](**at, **checked, **words)
         size = np.maximum(np.abs(value), 1e-300)
         with np.errstate(invalid="ignore"):
             far = ~((theirs == value) | (np.abs(theirs - value) <= _DIFFERS * size))

@@ -11,7 +11,7 @@ import numpy as np
 from pybridge._options import real_number
 from pybridge.engines._evd_input import fit_arguments, scaled
 from pybridge.engines._evd_record import EvdFit, back, free_parameters, in_user_units, model_of
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_likelihood import Peak
 from pybridge.engines._tail_optimum import Model, optimum, pareto_peak
 from pybridge.engines._tail_record import common

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import choose, real_number, whole_number
-from pybridge.engines._sae_request import flag
+from pybridge._options import choose, real_number, whole_number, yes_or_no
 from pybridge.engines._tail_request import control_list, positive, search_method
 from pybridge.errors import InputError
 
@@ -53,7 +52,7 @@ def fit_arguments(given: Mapping[str, Any], *, n: int, threshold: float) -> dict
     found: dict[str, Any] = {"model": model} if model != "gpd" else {}
     if given["npp"] is not None:
         found["npp"] = positive("npp", given["npp"])
-    if flag("cmax", given["cmax"]):
+    if yes_or_no("cmax", given["cmax"]):
         found["cmax"] = True
         found.update(cluster_arguments(given, threshold=threshold))
     if given["mper"] is not None:
@@ -67,7 +66,7 @@ def fit_arguments(given: Mapping[str, Any], *, n: int, threshold: float) -> dict
         found["start"] = _start(given["start"], free)
     for name, word in (("std_err", "std.err"), ("corr", "corr"), ("warn_inf", "warn.inf")):
         default = name != "corr"
-        if flag(name, given[name]) != default:
+        if yes_or_no(name, given[name]) != default:
             found[word] = not default
     method = search_method(given["method"], mode=given["mode"])
     if method != "BFGS":

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import name_list, number_vector
+from pybridge._options import yes_or_no
 from pybridge.engines._evd_record import EvdFit, back, model_of, need_fit
-from pybridge.engines._sae_request import flag, numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_ends import profile_ends
 from pybridge.engines._tail_likelihood import Peak
 from pybridge.engines._tail_optimum import Model
@@ -196,7 +197,7 @@ def _arguments(fit: EvdFit, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("mesh", "xmin", "xmax"):
         if given[name] is not None:
             found[name] = _each(name, given[name], which)
-    if flag("convergence", given["convergence"]):
+    if yes_or_no("convergence", given["convergence"]):
         found["convergence"] = True
     method = search_method(given["method"], mode=fit.request.mode)
     if method != "BFGS":

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._options import choose, whole_number
+from pybridge._options import choose, whole_number, yes_or_no
 from pybridge.engines._evd_input import MODELS, cluster_arguments
-from pybridge.engines._sae_request import flag, numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_record import TailTable, common
 from pybridge.engines._tail_request import (
     TailRequest,
@@ -92,8 +92,8 @@ def tcplot(
     ends = limits("tlim", tlim)
     arguments: dict[str, Any] = {
         "model": choose("model", model, MODELS),
-        "pscale": flag("pscale", pscale),
-        "cmax": flag("cmax", cmax),
+        "pscale": yes_or_no("pscale", pscale),
+        "cmax": yes_or_no("cmax", cmax),
         **cluster_arguments({"r": r, "ulow": ulow, "rlow": rlow}, threshold=ends[0]),
         "nt": whole_number("nt", nt, least=2),
         "conf": confidence("conf", conf),
@@ -201,7 +201,11 @@ def mrlplot(
     """
     values = scores("data", data, mode=mode)
     count = None if nt is None else whole_number("nt", nt, least=2)
-    arguments = {"pscale": flag("pscale", pscale), "nt": count, "conf": confidence("conf", conf)}
+    arguments = {
+        "pscale": yes_or_no("pscale", pscale),
+        "nt": count,
+        "conf": confidence("conf", conf),
+    }
     ends = None if tlim is None else np.array(limits("tlim", tlim))
     asked = request(
         "evd", "mrlplot", {"tlim": ends, **arguments}, mode=mode, time_limit=time_limit, level=conf

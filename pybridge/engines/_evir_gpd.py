@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._options import choose, real_number, whole_number
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_likelihood import plain_excesses
 from pybridge.engines._tail_optimum import pareto_peak
 from pybridge.engines._tail_record import TailFit, common

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_columns, need_frame, numeric_column, real_array
-from pybridge._options import choose, real_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import choose, real_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._hbsae_input import check_inputs, fsae_inputs
 from pybridge.engines._hbsae_record import HbsaeFit
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._sae_input import domain_labels, refuse_twice
 from pybridge.engines._sae_likelihood import AreaData, fay_herriot_likelihoods
 from pybridge.engines._sae_optimum import fay_herriot_optimum
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -186,8 +186,8 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     options: dict[str, Any] = {"method": method, "rel.int.tol": tolerance}
     for name, own in (("CV", "CV"), ("full_cov", "full.cov")):
         if given[name] is not None:
-            options[own] = requests.flag(name, given[name])
-    if requests.flag("keep_data", given["keep_data"]):
+            options[own] = yes_or_no(name, given[name])
+    if yes_or_no("keep_data", given["keep_data"]):
         options["keep.data"] = True
     if given["lambda0"] is not None:
         options["lambda0"] = real_number("lambda0", given["lambda0"])

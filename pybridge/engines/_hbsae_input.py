@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import collinear_columns, listed, need_frame, need_range, numeric_column
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values, refuse_twice
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.tables.area import check_variances
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pybridge import _r_text as r
 from pybridge._record import plain
 from pybridge.engines._package_record import PackageFit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pybridge.engines import _ismev_input as given
 from pybridge.engines._ismev_record import IsmevFit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_likelihood import Peak
 from pybridge.engines._tail_record import common
 from pybridge.engines._tail_request import TailRequest, exceeding

@@ -11,7 +11,7 @@ from pybridge.engines import _ismev_input as given
 from pybridge.engines._ismev_answer import fit_record, negative_log_likelihood
 from pybridge.engines._ismev_prepare import prepared
 from pybridge.engines._ismev_record import IsmevFit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_likelihood import LINKS, regression
 from pybridge.engines._tail_optimum import pareto_peak, regression_peak
 from pybridge.engines._tail_request import TailRequest, ask, exceeding

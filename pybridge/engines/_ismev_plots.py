@@ -14,7 +14,7 @@ from pybridge._options import real_number, whole_number
 from pybridge.engines import _ismev_input as given
 from pybridge.engines._ismev_prepare import TIGHT
 from pybridge.engines._ismev_record import IsmevFit, need_gpd_fit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_record import TailRecord, TailTable, common
 from pybridge.engines._tail_request import (
     ask,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge._options import real_number, whole_number
 from pybridge.engines._ismev_record import IsmevFit, need_gpd_fit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 from pybridge.engines._tail_ends import profile_ends
 from pybridge.engines._tail_optimum import Model, optimum
 from pybridge.engines._tail_record import TailTable, common

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import name_list, need_columns, need_frame, real_array
-from pybridge._options import check_level, choose, real_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import check_level, choose, real_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._metafor_guard import beside_the_optimum, check_table
 from pybridge.engines._metafor_record import MetaforFit
 from pybridge.engines._metafor_input import (
@@ -26,7 +26,7 @@ from pybridge.engines._metafor_input import (
 )
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_input import column_values, domain_labels
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -195,14 +195,14 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     number = check_level(number / 100.0 if number >= 1.0 else number)
     options: dict[str, Any] = {
         "struct": structures,
-        "intercept": requests.flag("intercept", given["intercept"]),
+        "intercept": yes_or_no("intercept", given["intercept"]),
         "method": choose("method", given["method"], METHODS),
         "test": choose("test", given["test"], TESTS),
         "dfs": _freedom(given["dfs"]),
         "level": 100.0 * number,
         "Rscale": choose("Rscale", given["Rscale"], SCALES),
         "cvvc": _word_or_flag("cvvc", given["cvvc"], COVARIANCES),
-        "sparse": requests.flag("sparse", given["sparse"]),
+        "sparse": yes_or_no("sparse", given["sparse"]),
     }
     for name in ("btt", "sigma2", "tau2", "rho", "gamma2", "phi"):
         if given[name] is not None:
@@ -257,7 +257,7 @@ def _freedom(given: Any) -> Any:
 
 
 def _word_or_flag(field: str, given: Any, words: Sequence[str]) -> Any:
-    return choose(field, given, words) if isinstance(given, str) else requests.flag(field, given)
+    return choose(field, given, words) if isinstance(given, str) else yes_or_no(field, given)
 
 
 def _numbers(field: str, given: Any) -> np.ndarray:

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import key_column, need_columns, need_frame, real_array
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, condition_of, r_names, read_one_sided
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 
 

@@ -14,7 +14,7 @@ from pybridge import _r_text as r
 from pybridge._options import choose
 from pybridge._record import freeze, plain
 from pybridge.engines._package_record import PackageFit
-from pybridge.engines._sae_request import numbers
+from pybridge.engines._engine_request import numbers
 
 
 _VARIANCES = ("sigma2", "tau2", "rho", "gamma2", "phi")

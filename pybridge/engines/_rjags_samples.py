@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import name_list, real_array
-from pybridge._options import whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import whole_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._rjags_record import COLUMNS, SMALLEST_SIZE, WORST_R_HAT, JagsSamples
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -97,7 +97,7 @@ def coda_samples(
     words = locals()
     start, own_generator = _inits(inits, n_chains, seed)
     arguments: dict[str, Any] = {"variable.names": watched}
-    if not requests.flag("na_rm", na_rm):
+    if not yes_or_no("na_rm", na_rm):
         arguments["na.rm"] = False
     asked, settings = jags_request("coda.samples", arguments, words, drawn=not own_generator)
     inputs = {

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pybridge._checks import collinear_columns, key_column, listed, name_list, need_frame
 from pybridge._checks import LARGEST, need_range, numeric_column, real_array
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._metafor_guard import each_inside
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._r_formula import FUNCTIONS, read_formula

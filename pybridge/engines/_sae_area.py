@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from pybridge._options import choose, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_input import AreaInput, area_input, design
 from pybridge.engines._sae_likelihood import AreaData, fay_herriot_likelihoods
 from pybridge.engines._sae_optimum import fay_herriot_optimum
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.provenance import provenance
 from pybridge.r import Reply
 

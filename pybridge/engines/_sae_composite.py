@@ -10,7 +10,7 @@ import pandas as pd
 from pybridge._checks import key_column, listed
 from pybridge._options import real_number
 from pybridge._record import Record
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_direct import direct_inputs, direct_request
 from pybridge.engines._sae_direct_record import (
     SaeDomainEstimates,
@@ -18,7 +18,7 @@ from pybridge.engines._sae_direct_record import (
     domain_estimates,
     unit_facts,
 )
-from pybridge.engines._sae_units import (
+from pybridge.engines._engine_units import (
     DomainTable,
     check_weights,
     need_domains,

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import key_column, listed
-from pybridge.engines import _sae_request as requests
+from pybridge._options import yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_direct_record import SaeDomainEstimates, domain_estimates, unit_facts
-from pybridge.engines._sae_request import SaeRequest
-from pybridge.engines._sae_units import (
+from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_units import (
     DomainTable,
     domain_table,
     need_domains,
@@ -88,7 +89,7 @@ def direct(
     ----------
     Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, ch. 2, 3.
     """
-    asked = direct_request("direct", locals(), {"replace": requests.flag("replace", replace)})
+    asked = direct_request("direct", locals(), {"replace": yes_or_no("replace", replace)})
     data, names = used_columns(
         data, {"y": y, "dom": dom, "sweight": sweight}, optional=("sweight",)
     )

@@ -12,8 +12,8 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, plain
-from pybridge.engines._sae_request import SaeRequest, hand_on, numbers, said
-from pybridge.engines._sae_units import SaeUnitRecord, digest
+from pybridge.engines._engine_request import SaeRequest, hand_on, numbers, said
+from pybridge.engines._engine_units import SaeUnitRecord, digest
 from pybridge.provenance import provenance
 from pybridge.r import Factor, Reply
 from pybridge.tables.labels import encode

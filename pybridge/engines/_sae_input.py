@@ -21,7 +21,7 @@ from pybridge._checks import (
 from pybridge._record import Record
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.engines._sae_likelihood import AreaData
-from pybridge.engines._sae_request import SaeRequest, ask
+from pybridge.engines._engine_request import SaeRequest, ask
 from pybridge.errors import InputError
 from pybridge.tables.area import check_counts, check_variances
 

@@ -16,7 +16,7 @@ import pandas as pd
 from pybridge._files import need_parent, write_text
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
-from pybridge.engines._sae_request import SaeRequest, numbers
+from pybridge.engines._engine_request import SaeRequest, numbers
 from pybridge.provenance import Provenance
 
 # The words of a fit are the package's; sae's own verdicts are its flag, or that it stopped.
@@ -94,7 +94,7 @@ class SaeRecord(Record):
         EngineError
             Where R stops, as it did for a record with the engine status ``error``.
         """
-        from pybridge.engines._sae_request import ask
+        from pybridge.engines._engine_request import ask
 
         place = need_parent(path)
         inputs = {**self._complete(data), "file": str(place), "labels": self._row_labels()}

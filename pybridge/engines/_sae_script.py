@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybridge import _r_text as r
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 
 # Arguments of sae that are columns of `data`, and those that are tables of their own.
 _COLUMNS = ("vardir", "y", "dom", "sweight", "ps")

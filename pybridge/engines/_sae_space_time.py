@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import key_column, listed, need_frame
-from pybridge._options import choose, real_number, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import choose, real_number, whole_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_area import SHORTFALL, area_fit, fit_status, options_of
 from pybridge.engines._sae_input import (
     AreaInput,
@@ -23,7 +23,7 @@ from pybridge.engines._sae_likelihood import AreaData, proximity
 from pybridge.engines._sae_optimum import space_time_optimum, space_time_restricted
 from pybridge.engines._sae_proximity import proximity_matrix, remarks
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.errors import InputError
 from pybridge.r import Reply
 from pybridge.tables.labels import encode
@@ -169,7 +169,7 @@ def _request(function: str, given: Mapping[str, Any]) -> SaeRequest:
         model=choose("model", given["model"], ("S", "ST")),
         MAXITER=requests.iterations(given["MAXITER"]),
         PRECISION=requests.precision(given["PRECISION"]),
-        theta_iter=requests.flag("theta_iter", given["theta_iter"]),
+        theta_iter=yes_or_no("theta_iter", given["theta_iter"]),
     )
     for number in ("1", "2"):
         name = f"sigma2{number}_start"

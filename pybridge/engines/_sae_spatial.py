@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._options import choose, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_area import SHORTFALL, area_fit, fit_status, options_of
 from pybridge.engines._sae_input import AreaInput, area_input, design
 from pybridge.engines._sae_likelihood import (
@@ -22,7 +22,7 @@ from pybridge.engines._sae_likelihood import (
 from pybridge.engines._sae_optimum import LARGEST_CORRELATION, Optimum, spatial_optimum
 from pybridge.engines._sae_proximity import proximity_matrix, remarks
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.r import Reply
 
 # sae divides the change of rho by rho with its sign, and so never looks at a negative one: then it

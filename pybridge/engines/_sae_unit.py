@@ -10,7 +10,7 @@ import pandas as pd
 
 from pybridge._checks import key_column, need_columns, need_frame
 from pybridge._options import choose, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.engines._sae_input import (
     checked_design,
@@ -18,10 +18,10 @@ from pybridge.engines._sae_input import (
     refuse_formula,
     refuse_missing,
 )
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.engines._sae_unit_guard import beside_the_optimum, check_units, selected_domains
 from pybridge.engines._sae_unit_record import SaeUnitFit
-from pybridge.engines._sae_units import (
+from pybridge.engines._engine_units import (
     digest,
     domain_table,
     positional,

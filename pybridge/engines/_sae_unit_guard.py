@@ -10,8 +10,8 @@ import numpy as np
 from pybridge._checks import collinear_columns, listed
 from pybridge.engines._sae_area import FEW_SPARE_DOMAINS
 from pybridge.engines._sae_nested import nested_log_likelihood, nested_optimum
-from pybridge.engines._sae_request import SaeRequest
-from pybridge.engines._sae_units import DomainTable, need_domains
+from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_units import DomainTable, need_domains
 from pybridge.errors import InputError
 from pybridge.r import Reply
 

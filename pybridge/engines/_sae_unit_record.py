@@ -12,8 +12,8 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import plain
-from pybridge.engines._sae_request import numbers
-from pybridge.engines._sae_units import SaeUnitRecord
+from pybridge.engines._engine_request import numbers
+from pybridge.engines._engine_units import SaeUnitRecord
 
 
 @dataclass(frozen=True, eq=False, repr=False)

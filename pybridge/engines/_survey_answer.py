@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import listed
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import RFormula, read_formula, read_one_sided
-from pybridge.engines._sae_request import SaeRequest
-from pybridge.engines._sae_units import digest
+from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_units import digest
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
 from pybridge.engines._survey_units import check_variables, units_for_r

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pybridge._options import choose
-from pybridge.engines import _sae_request as requests
+from pybridge._options import choose, yes_or_no
 from pybridge.engines._survey_answer import estimated
 from pybridge.engines._survey_design import SvyDesign, need_design
 from pybridge.engines._survey_record import SurveyEstimates
@@ -114,7 +113,7 @@ def svyratio(
     formulas = {"numerator": numerator, "denominator": denominator}
     options = _whole(design, na_rm, deff, influence)
     options["covmat"] = _covmat(covmat, design)
-    if requests.flag("separate", separate):
+    if yes_or_no("separate", separate):
         _refuse_separate(design, options)
         options = {"separate": True}
     call = {"function": "svyratio", "formulas": formulas, "options": options}
@@ -139,8 +138,8 @@ def _refuse_separate(design: SvyDesign, options: Mapping[str, Any]) -> None:
 def _whole(design: SvyDesign, na_rm: Any, deff: Any, influence: Any) -> dict[str, Any]:
     """R's options of means, totals and ratios; those that are asked for."""
     need_design(design)
-    options: dict[str, Any] = {"na.rm": requests.flag("na_rm", na_rm), **_effect(deff)}
-    if requests.flag("influence", influence):
+    options: dict[str, Any] = {"na.rm": yes_or_no("na_rm", na_rm), **_effect(deff)}
+    if yes_or_no("influence", influence):
         if design.pps is not None:
             raise InputError(
                 "R has no influence functions for sampling proportional to size",
@@ -154,14 +153,14 @@ def _whole(design: SvyDesign, na_rm: Any, deff: Any, influence: Any) -> dict[str
 
 
 def _covmat(given: Any, design: SvyDesign) -> bool:
-    return design.mode == "guarded" if given is None else requests.flag("covmat", given)
+    return design.mode == "guarded" if given is None else yes_or_no("covmat", given)
 
 
 def _effect(deff: Any) -> dict[str, Any]:
     """R's deff: a flag, or "replace"."""
     if isinstance(deff, str):
         return {"deff": choose("deff", deff, ("replace",))}
-    return {"deff": True} if requests.flag("deff", deff) else {}
+    return {"deff": True} if yes_or_no("deff", deff) else {}
 
 
 def svyby(
@@ -234,11 +233,11 @@ def svyby(
     formulas = {"formula": formula, "by": by}
     if denominator is not None:
         formulas["denominator"] = denominator
-    variances = requests.flag("keep_var", keep_var)
+    variances = yes_or_no("keep_var", keep_var)
     options: dict[str, Any] = {
         **_whole(design, na_rm, deff, influence),
         "covmat": _covmat(covmat, design) and variances,
-        "drop.empty.groups": requests.flag("drop_empty_groups", drop_empty_groups),
+        "drop.empty.groups": yes_or_no("drop_empty_groups", drop_empty_groups),
     }
     if influence and not (variances and drop_empty_groups):
         raise InputError(
@@ -254,7 +253,7 @@ def svyby(
         ("na.rm.by", na_rm_by, False),
         ("na.rm.all", na_rm_all, False),
     ):
-        if requests.flag(name.replace(".", "_"), value) != usual:
+        if yes_or_no(name.replace(".", "_"), value) != usual:
             options[name] = not usual
     kinds = _vartype(vartype)
     if kinds != ["se"]:

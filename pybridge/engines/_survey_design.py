@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_frame, real_array
-from pybridge._options import LONELY_PSU, MODES, choose, real_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import LONELY_PSU, MODES, choose, real_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.engines._survey_units import check_design
 from pybridge.errors import InputError
 
@@ -159,9 +159,9 @@ def svydesign(
     formulas = {name: side(name, item) for name, item in given.items() if item is not None}
     for name, text in formulas.items():
         read_one_sided(text, data, field=name)
-    options: dict[str, Any] = {"nest": requests.flag("nest", nest)}
+    options: dict[str, Any] = {"nest": yes_or_no("nest", nest)}
     if check_strata is not None:
-        options["check.strata"] = requests.flag("check_strata", check_strata)
+        options["check.strata"] = yes_or_no("check_strata", check_strata)
     choose("variance", variance, ("HT", "YG"))
     if pps is not None:
         choose("pps", pps, PPS)
@@ -180,7 +180,7 @@ def svydesign(
         pps=pps,
         joint=matrix,
         lonely_psu=choose("lonely_psu", lonely_psu, LONELY_PSU),
-        adjust_domain_lonely=requests.flag("adjust_domain_lonely", adjust_domain_lonely),
+        adjust_domain_lonely=yes_or_no("adjust_domain_lonely", adjust_domain_lonely),
         mode=mode,
     )
     if guarded:

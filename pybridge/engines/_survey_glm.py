@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import number_vector
-from pybridge._options import choose, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import choose, whole_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import condition_of
 from pybridge.engines._survey_answer import estimated, sent_units, without_names
 from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive
@@ -120,7 +120,7 @@ def svyglm(
         ("deff", deff, False),
         ("influence", influence, False),
     ):
-        if requests.flag(name, value) != usual:
+        if yes_or_no(name, value) != usual:
             options[name] = not usual
     call = {
         "function": "svyglm",

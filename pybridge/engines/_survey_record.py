@@ -12,7 +12,7 @@ import pandas as pd
 from pybridge import _r_text as r
 from pybridge._checks import listed
 from pybridge._record import freeze, plain
-from pybridge.engines._sae_units import SaeUnitRecord
+from pybridge.engines._engine_units import SaeUnitRecord
 
 
 @dataclass(frozen=True, eq=False, repr=False)

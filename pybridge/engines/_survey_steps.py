@@ -17,8 +17,8 @@ from pybridge._checks import (
     numeric_column,
     real_array,
 )
-from pybridge._options import choose, real_number, whole_number
-from pybridge.engines import _sae_request as requests
+from pybridge._options import choose, real_number, whole_number, yes_or_no
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values
 from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive, side
@@ -97,10 +97,10 @@ def calibrate(
         "calfun": choose("calfun", calfun, CALFUNS),
         "maxit": whole_number("maxit", maxit, least=1),
         "epsilon": _epsilon(epsilon),
-        "force": requests.flag("force", force),
+        "force": yes_or_no("force", force),
     }
     for name, value in (("bounds.const", bounds_const), ("sparse", sparse)):
-        if requests.flag(name.replace(".", "_"), value):
+        if yes_or_no(name.replace(".", "_"), value):
             options[name] = True
     if by_cluster:
         options["stage"] = stage
@@ -136,7 +136,7 @@ def postStratify(
         Whether post-strata without units are passed over.
     """
     need_design(design)
-    options = {"partial": requests.flag("partial", partial)}
+    options = {"partial": yes_or_no("partial", partial)}
     formula = side("strata", strata)
     columns = read_one_sided(formula, design.frame, field="strata").columns
     need_frame("population", population)

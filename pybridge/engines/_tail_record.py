@@ -229,7 +229,7 @@ def made_by(asked: TailRequest, reply: Reply) -> Provenance:
 
 def said(reply: Reply) -> tuple[str, ...]:
     """R's own words, for the record; what evd and ismev print of their progress left out."""
-    from pybridge.engines._sae_request import said as words
+    from pybridge.engines._engine_request import said as words
 
     noise = ('R printed: [1] "profiling', "R printed: If routine fails")
     return tuple(line for line in words(reply) if not line.startswith(noise))

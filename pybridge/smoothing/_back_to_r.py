@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybridge._files import need_parent
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.errors import InputError
 from pybridge.smoothing._spec import FayHerriotSpec
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pybridge._checks import listed
 from pybridge.engines._hbsae_record import hbsae_script
-from pybridge.engines._sae_request import EngineRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.smoothing._spec import FayHerriotSpec
 from pybridge.tables.area import AreaTable

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import listed
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_input import area_input
 from pybridge.engines._sae_likelihood import (
     AreaData,
@@ -23,7 +23,7 @@ from pybridge.engines._sae_likelihood import (
     spatial_likelihoods,
 )
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._sae_request import SaeRequest
+from pybridge.engines._engine_request import SaeRequest
 from pybridge.engines._sae_spatial import TIGHT, mseSFH
 from pybridge.errors import InputError
 from pybridge.smoothing._area_fit import AreaFit

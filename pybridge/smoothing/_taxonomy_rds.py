@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pybridge._files import need_parent
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS
-from pybridge.engines._sae_request import EngineRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.smoothing import _rjags
 from pybridge.smoothing._taxonomy_script import metafor_options, sampler_options
 

@@ -405,7 +405,7 @@ def test_calibrations_that_r_does_not_make_are_refused(tables):
         ({"variance": [1.0, 2.0, 3.0]}, "wrong_length"),
         ({"aggregate_stage": 2}, "bad_count"),
         ({"stage": 2}, "bad_count"),
-        ({"sparse": "no"}, "not_a_flag"),
+        ({"sparse": "no"}, "not_a_bool"),
     ]
     for words, code in cases:
         with pytest.raises(InputError) as caught:

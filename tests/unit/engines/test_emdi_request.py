@@ -112,7 +112,7 @@ def test_the_error_says_what_goes_with_the_rest(asked, field, expected):
         ("unknown_option", {"correlation": "temporal"}),
         ("unknown_option", {"backtransformation": "sm"}),
         ("unknown_option", {"MSE": True, "mse_type": "bootstrap"}),
-        ("not_a_flag", {"MSE": 1}),
+        ("not_a_bool", {"MSE": 1}),
         ("not_positive", {"k": 0.0}),
         ("not_positive", {"tol": -1e-4}),
         ("not_a_number", {"mult_constant": "1"}),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pybridge as pb
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines import hbsae, metafor, rjags, survey
 from pybridge.engines.capabilities import capabilities
 from pybridge.errors import InputError
@@ -54,7 +54,7 @@ HBSAE = [
     ("bad_function", {"prior": "1/sqrt(x)"}),
     ("missing_argument", {"lambda0": 0.1}),
     ("missing_argument", {"method": "BLUP"}),
-    ("not_a_flag", {"CV": 1}),
+    ("not_a_bool", {"CV": 1}),
     ("bad_level", {"level": 95}),
     ("bad_prior", {"beta0": [0.0, 0.0]}),
     ("bad_prior", {"Omega0": np.nan}),
@@ -105,7 +105,7 @@ METAFOR = [
     ("unknown_option", {"test": "F"}),
     ("unknown_option", {"control": {"optimizer": ["a"]}}),
     ("bad_level", {"level": 0.0}),
-    ("not_a_flag", {"sparse": "yes"}),
+    ("not_a_bool", {"sparse": "yes"}),
     ("missing_column", {"V": "d"}),
     ("bad_shape", {"V": np.eye(3)}),
     ("bad_shape", {"W": np.ones(3)}),
@@ -180,7 +180,7 @@ SURVEY = [
     ("missing_column", {"strata": "~z"}),
     ("missing_column", {"weights": "z"}),
     ("bad_name", {"strata": 3}),
-    ("not_a_flag", {"nest": 1}),
+    ("not_a_bool", {"nest": 1}),
 ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybridge.engines import _sae_request as requests
+from pybridge.engines import _engine_request as requests
 from pybridge.engines import sae
 from pybridge.engines._sae_proximity import proximity_matrix, remarks
 from pybridge.errors import InputError
@@ -178,7 +178,7 @@ def test_what_is_odd_about_a_proximity_matrix_is_said():
         ("not_balanced", {"data": over_time().assign(year=[0, 0, 1] * 5), "T": 2}),
         ("one_instant", {"data": over_time(times=1)}),
         ("unknown_option", {"model": "st"}),
-        ("not_a_flag", {"theta_iter": 1}),
+        ("not_a_bool", {"theta_iter": 1}),
         ("bad_start", {"sigma21_start": -1.0}),
         ("bad_start", {"rho1_start": 1.0}),
         ("bad_start", {"rho2_start": -1.0}),
@@ -216,7 +216,7 @@ def test_units(function, code, words):
         ("missing_argument", {"domsize": None}),
         ("missing_argument", {"domsize": None, "sweight": None}),
         ("missing_argument", {"domsize": None, "replace": True}),
-        ("not_a_flag", {"replace": "yes"}),
+        ("not_a_bool", {"replace": "yes"}),
         ("missing_values", {"data": units().assign(w=[np.nan] + [1.0] * 19)}),
         ("bad_weight", {"data": units().assign(w=0.0)}),
         ("not_two_columns", {"domsize": SIZES.assign(more=1)}),

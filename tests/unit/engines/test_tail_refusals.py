@@ -82,8 +82,8 @@ def test_settings(function, code, field, words):
     [
         ("unknown_option", "model", {"model": "gev"}),
         ("not_positive", "npp", {"npp": 0}),
-        ("not_a_flag", "cmax", {"cmax": 1}),
-        ("not_a_flag", "std_err", {"std_err": "yes"}),
+        ("not_a_bool", "cmax", {"cmax": 1}),
+        ("not_a_bool", "std_err", {"std_err": "yes"}),
         ("bad_count", "r", {"cmax": True, "r": 0}),
         ("bad_count", "rlow", {"cmax": True, "rlow": 0.5}),
         ("bad_lower_threshold", "ulow", {"cmax": True, "ulow": 0.9}),
@@ -146,7 +146,7 @@ def a_fit(**changes):
         ("bad_profile", "mesh", {"mesh": [0.1, -0.1]}),
         ("bad_profile", "mesh", {"mesh": 0.1}),
         ("bad_profile", "xmin", {"which": "shape", "xmin": [0.0, 1.0]}),
-        ("not_a_flag", "convergence", {"convergence": "no"}),
+        ("not_a_bool", "convergence", {"convergence": "no"}),
         ("unknown_option", "method", {"method": "none"}),
     ],
 )
@@ -175,7 +175,7 @@ def test_profiles_of_what_has_none():
         ("bad_level", "conf", evd.tcplot, ((0.5, 1.0),), {"conf": 0}),
         ("unknown_option", "model", evd.tcplot, ((0.5, 1.0),), {"model": "x"}),
         ("bad_limits", "tlim", evd.mrlplot, ((2.0, 1.0),), {}),
-        ("not_a_flag", "pscale", evd.mrlplot, (), {"pscale": 1}),
+        ("not_a_bool", "pscale", evd.mrlplot, (), {"pscale": 1}),
         ("too_few_exceedances", "threshold", evd.mrlplot, ((0.1, np.sort(X)[-2]),), {}),
         ("bad_count", "r", evd.exiplot, ((0.5, 1.0),), {"r": -1}),
         ("bad_count", "r", evd.clusters, (1.0,), {"r": 0}),

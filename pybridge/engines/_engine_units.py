@@ -1,4 +1,4 @@
-"""Units and tables of domains for sae's unit-level functions, and the record they share."""
+"""Units and tables of domains for unit-level functions of R, and the record they share."""
 
 from __future__ import annotations
 

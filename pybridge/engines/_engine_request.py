@@ -1,6 +1,6 @@
 """What is asked of a function of R: checked options, a seed, a time limit, and the asking.
 
-Written for sae; the other packages of area-level models and surveys are asked in the same way.
+The same for sae, hbsae, metafor, rjags and survey; emdi and the tail packages take parts of it.
 """
 
 from __future__ import annotations
@@ -133,19 +133,6 @@ def precision(value: Any) -> float:
 def iterations(value: Any) -> int:
     """sae's MAXITER."""
     return whole_number("MAXITER", value, least=0)
-
-
-def flag(name: str, value: Any) -> bool:
-    """True or False and nothing else."""
-    if not isinstance(value, bool):
-        raise InputError(
-            f"{name} must be True or False",
-            code="not_a_flag",
-            field=name,
-            expected="True | False",
-            got=value,
-        )
-    return value
 
 
 def refuse_cost(asked: SaeRequest, *, rows: int, seconds: float, matrices: int, hint: str) -> None:
