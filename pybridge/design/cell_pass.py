@@ -10,7 +10,7 @@ from pybridge.design.cells import (
     PassPlan,
     with_cluster_squares,
 )
-from pybridge.design.folds import Folds
+from pybridge.design.folds import Folds, psu_counts
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.design.unit_sums import (
     UnitArrays,
@@ -56,7 +56,7 @@ def plan_pass(
         n_domains=n_domains,
         shift=np.array([0.0, *centre]),
         domain_means=weighted_domain_means(units, n_domains),
-        stratum_psu=_stratum_psu(design, folds),
+        stratum_psu=psu_counts(design, folds.unit_fold, folds.n_folds),
         rest_stratum=folds.rest_stratum,
         fold_stratum=folds.fold_stratum,
         sampling_fraction=design.sampling_fraction,
@@ -90,7 +90,10 @@ def make_cells(units: UnitArrays, plan: PassPlan) -> Cells:
     k = plan.stratum_psu.shape[1]
     n_strata = len(plan.stratum_psu)
     code, pair_stratum, pair_domain = _pairs(units.stratum, units.domain, n_strata, plan.n_domains)
-    cell = code if k == 1 else code * k + units.fold
+    cell = code
+    if k > 1:
+        cell = code * k
+        cell += units.fold
     sums = cell_sums(cell, len(pair_stratum) * k, units, plan.shift)
     shape = (len(pair_stratum), k)
     cells = Cells(
@@ -119,24 +122,11 @@ def _pairs(
     if size <= max(4 * len(domain), 1 << 16):
         used = np.bincount(key, minlength=size) > 0
         found = np.flatnonzero(used)
-        code = (np.cumsum(used) - 1)[key]
+        code = np.asarray(key, dtype=np.intp) if used.all() else (np.cumsum(used) - 1)[key]
     else:
         found, code = np.unique(key, return_inverse=True)
         code = code.reshape(-1)
     return code, found % n_strata, found // n_strata
-
-
-def _stratum_psu(design: SurveyDesign, folds: Folds) -> np.ndarray:
-    """Primary units (H, K) of the whole sample; a domain's units are only some of them."""
-    n_strata, k = len(design.strata), folds.n_folds
-    if design.psu is None:
-        stratum, fold = design.stratum, folds.unit_fold
-    else:
-        stratum = np.empty(design.psu.max() + 1, dtype=np.intp)
-        fold = np.empty(design.psu.max() + 1, dtype=np.intp)
-        stratum[design.psu] = design.stratum
-        fold[design.psu] = folds.unit_fold
-    return np.bincount(stratum * k + fold, minlength=n_strata * k).reshape(n_strata, k)
 
 
 def _cluster_totals(units: UnitArrays, plan: PassPlan) -> ClusterTotals:

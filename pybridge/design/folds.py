@@ -13,7 +13,7 @@ from pybridge._options import whole_number
 from pybridge._record import Record
 from pybridge.design.survey_design import SurveyDesign
 from pybridge.errors import InputError
-from pybridge.tables.labels import encode
+from pybridge.tables.labels import counted, encode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +92,7 @@ def make_folds(design: SurveyDesign, folds: int | Any = 5, *, seed: int = 1) -> 
             got=n_folds,
         )
     rng = np.random.default_rng(np.random.SeedSequence(whole_number("seed", seed, least=0)))
-    psu_fold = _balanced(_owner(design), n_folds, rng)
+    psu_fold = _balanced(_owner(design), len(design.strata), n_folds, rng)
     unit_fold = psu_fold if design.psu is None else psu_fold[design.psu]
     return _with_pools(design, unit_fold, n_folds)
 
@@ -103,8 +103,7 @@ def _with_pools(design: SurveyDesign, unit_fold: np.ndarray, n_folds: int) -> Fo
     Pooling moves weight between strata, which a domain inside one of them feels: the sample
     without a fold is pooled only where a stratum would vanish from it.
     """
-    present = np.zeros((len(design.strata), n_folds), dtype=bool)
-    present[design.stratum, unit_fold] = True
+    present = psu_counts(design, unit_fold, n_folds) > 0
     alone, _ = _pool(design.n_psu, present, present.sum(axis=1) < 2, least=2)
     missed, pooled = _pool(design.n_psu, present, ~present.all(axis=1), least=n_folds)
     return Folds(
@@ -114,6 +113,18 @@ def _with_pools(design: SurveyDesign, unit_fold: np.ndarray, n_folds: int) -> Fo
         fold_stratum=missed,
         pooled=tuple(str(label) for label in design.strata[pooled]),
     )
+
+
+def psu_counts(design: SurveyDesign, unit_fold: np.ndarray, n_folds: int) -> np.ndarray:
+    """Primary units (H, K) of the whole sample; a domain's units are only some of them."""
+    n_strata, fold = len(design.strata), unit_fold
+    if design.psu is not None:
+        fold = np.empty(design.psu.max() + 1, dtype=np.intp)
+        fold[design.psu] = unit_fold
+    if n_strata == 1:
+        return counted(fold, n_folds)[None, :]
+    cell = _owner(design) * n_folds + fold
+    return np.bincount(cell, minlength=n_strata * n_folds).reshape(n_strata, n_folds)
 
 
 def _owner(design: SurveyDesign) -> np.ndarray:
@@ -143,14 +154,15 @@ def _pool(
     return np.unique(pool, return_inverse=True)[1].reshape(-1), joined
 
 
-def _balanced(stratum: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+def _balanced(
+    stratum: np.ndarray, n_strata: int, n_folds: int, rng: np.random.Generator
+) -> np.ndarray:
     """Fold of every primary unit: in each stratum a random order dealt out to the folds in turn.
 
     The first fold dealt to is drawn anew in every stratum, or small strata would all be short of
     the same folds; a stratum with fewer than K primary units has each in a fold of its own.
     """
     n, kind = len(stratum), _fold_type(n_folds)
-    n_strata = int(stratum.max()) + 1
     fold = np.empty(n, dtype=kind)
     if n_strata == 1:
         order = rng.permutation(n)

@@ -191,7 +191,9 @@ def _primary_units(sample: pd.DataFrame, ids: str, stratum: np.ndarray, nest: bo
 
 def _count_psu(stratum: np.ndarray, psu: np.ndarray | None, n_strata: int) -> np.ndarray:
     if psu is None:
-        return np.bincount(stratum, minlength=n_strata)
+        return (
+            np.bincount(stratum, minlength=n_strata) if n_strata > 1 else np.array([len(stratum)])
+        )
     owner = np.empty(psu.max() + 1, dtype=np.intp)
     owner[psu] = stratum
     return np.bincount(owner, minlength=n_strata)
@@ -215,8 +217,10 @@ def _sampling_fraction(
             expected="numbers of primary units in the population, or fractions of at most 1",
             got=listed(np.unique(values[values <= 0])),
         )
-    per_stratum = np.empty(len(labels))
-    per_stratum[stratum] = values
+    per_stratum = values[:1].copy()
+    if len(labels) > 1:
+        per_stratum = np.empty(len(labels))
+        per_stratum[stratum] = values
     alike = len(labels) == 1 and values.min() == values.max()
     if not alike and (per_stratum[stratum] != values).any():
         bad = np.unique(stratum[per_stratum[stratum] != values])

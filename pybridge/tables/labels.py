@@ -43,7 +43,7 @@ def encode(column: pd.Series) -> Labels:
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = np.asarray(column.cat.codes)
-        counts = _counted(codes, len(column.cat.categories))
+        counts = counted(codes, len(column.cat.categories))
         used = counts > 0
         labels = np.asarray(column.cat.categories, dtype=object)[used]
         refuse_unreadable(labels, str(column.name))
@@ -52,9 +52,13 @@ def encode(column: pd.Series) -> Labels:
         return Labels(codes, labels, counts[used])
     if _is_int64(column.dtype) and len(column):
         values = column.to_numpy(dtype=np.int64)
+        from_zero = _counts_from_zero(values)
+        if from_zero is not None:
+            return _from_counts(values, from_zero, 0)
         low, high = int(values.min()), int(values.max())
-        if high - low < max(1024, len(values) // 4):
-            return _encode_short_range(values, low, high)
+        if high - low < _short(len(values)):
+            offset = values - low
+            return _from_counts(offset, np.bincount(offset, minlength=high - low + 1), low)
     # As an array, or pandas would guess a type for the labels it found.
     values = column.to_numpy() if column.dtype == object else column
     _refuse_null(values, str(column.name))
@@ -72,7 +76,7 @@ def encode(column: pd.Series) -> Labels:
     return Labels(rank[codes], labels[order], counts[order])
 
 
-def _counted(codes: np.ndarray, m: int) -> np.ndarray:
+def counted(codes: np.ndarray, m: int) -> np.ndarray:
     """np.bincount of narrow integers, block by block: it widens all of them at once otherwise."""
     counts = np.zeros(m, dtype=np.intp)
     for start in range(0, len(codes), _BLOCK):
@@ -173,11 +177,28 @@ def refuse_twins(labels: np.ndarray | list[Any], name: str) -> None:
         )
 
 
-def _encode_short_range(values: np.ndarray, low: int, high: int) -> Labels:
-    # Labels that start near 0 need no copy of the column.
-    low = 0 if 0 <= low <= high - low else low
-    offset = values - low if low else values
-    counts = np.bincount(offset, minlength=high - low + 1)
+def _short(n: int) -> int:
+    """Up to this range n integers are counted without a hash table."""
+    return max(1024, n // 4)
+
+
+def _counts_from_zero(values: np.ndarray) -> np.ndarray | None:
+    """How often 0, 1, … stand in a column, read once in blocks; None for a long range.
+
+    Labels that start at 0, or not far above, need no copy of the column.
+    """
+    counts = np.zeros(0, dtype=np.intp)
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK]
+        if block.min() < 0 or block.max() >= _short(len(values)):
+            return None
+        found = np.bincount(block, minlength=len(counts))
+        found[: len(counts)] += counts
+        counts = found
+    return counts
+
+
+def _from_counts(offset: np.ndarray, counts: np.ndarray, low: int) -> Labels:
     used = counts > 0
     labels = (np.flatnonzero(used) + low).astype(object)
     codes = offset if used.all() else (np.cumsum(used) - 1)[offset]

@@ -89,9 +89,9 @@ def split_units(
         if isinstance(chunk, pd.DataFrame) and not len(chunk):
             continue
         need_frame("units", chunk)
-        rows = _labelled_rows(chunk, outcome)
+        known = _labelled(chunk, outcome)
         parts.append(population(chunk, domain=domain, auxiliary=auxiliary, taxonomy=taxonomy))
-        labelled.append(_rows(chunk, rows))
+        labelled.append(known)
         counts.append(_count(chunk, strata, ids))
     if not parts:
         raise InputError(
@@ -109,15 +109,15 @@ def split_units(
     return Units(combine_populations(parts), sample, _merged(counts, strata, ids))
 
 
-def _labelled_rows(chunk: pd.DataFrame, outcome: str) -> np.ndarray:
+def _labelled(chunk: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """Rows with an outcome; only these are looked at for values that no estimator can use."""
     y = float_column(chunk, outcome, field="outcome")
-    rows = np.flatnonzero(y == y)
+    known = _rows(chunk, np.flatnonzero(y == y))
     with np.errstate(over="ignore", invalid="ignore"):
-        usable = math.isfinite(y[rows].sum())
+        usable = math.isfinite(float_column(known, outcome, field="outcome").sum())
     if not usable:
         numeric_column(chunk, outcome, field="outcome", missing=True)
-    return rows
+    return known
 
 
 def _rows(chunk: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
