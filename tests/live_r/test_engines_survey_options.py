@@ -7,22 +7,13 @@ import pytest
 
 from pybridge import datasets
 from pybridge.engines import survey
-from pybridge.errors import EngineError, InputError
+from pybridge.errors import InputError
+from tests.live_r.survey_designs import DESIGNS, TOTALS, designs
+
 
 pytestmark = pytest.mark.r("survey")
 
-TOTALS = {"(Intercept)": 6194, "api99": 3914069}
-DESIGNS = """
-suppressPackageStartupMessages(library(survey))
-data(api)
-strat <- svydesign(id = ~1, strata = ~stype, weights = ~pw, fpc = ~fpc, data = apistrat)
-clus1 <- svydesign(id = ~dnum, weights = ~pw, fpc = ~fpc, data = apiclus1)
-apiclus2$gap <- ifelse(seq_len(nrow(apiclus2)) %% 9 == 0, NA, apiclus2$meals)
-apiclus2$group <- ifelse(seq_len(nrow(apiclus2)) %% 5 == 0, NA, as.character(apiclus2$stype))
-clus2 <- svydesign(id = ~dnum + snum, fpc = ~fpc1 + fpc2, data = apiclus2)
-totals <- c(`(Intercept)` = 6194, api99 = 3914069)
-cal <- function(...) calibrate(clus1, ~api99, totals, ...)
-"""
+
 # name -> the call as an R user writes it, and the same words here.
 CALLS = {
     "mean_replace": (
@@ -140,6 +131,8 @@ CALLS = {
         lambda d: survey.svyglm("api00 ~ gap", d["clus2"], na_action="na.omit"),
     ),
 }
+
+
 CALIBRATED = {
     "sinh": ("calfun = cal.sinh, bounds = c(0.1, 5)", {"calfun": "sinh", "bounds": (0.1, 5)}),
     "logit": (
@@ -180,17 +173,6 @@ def tables():
 @pytest.fixture(scope="module", params=["raw", "guarded"])
 def known(request, tables):
     return designs(tables, request.param)
-
-
-def designs(tables, mode):
-    svydesign = survey.svydesign
-    return {
-        "strat": svydesign(
-            1, tables["apistrat"], strata="~stype", weights="~pw", fpc="~fpc", mode=mode
-        ),
-        "clus1": svydesign("~dnum", tables["apiclus1"], weights="~pw", fpc="~fpc", mode=mode),
-        "clus2": svydesign("~dnum + snum", tables["apiclus2"], fpc="~fpc1 + fpc2", mode=mode),
-    }
 
 
 def calibrated(design, words):
@@ -357,76 +339,3 @@ def test_options_are_in_the_script_and_in_the_object(tables, plain_r, tmp_path):
     for name, fit in fits.items():
         for where in ("script", "kept"):
             np.testing.assert_array_equal(fit.estimate, found[f"{name}.{where}"], err_msg=name)
-
-
-def test_what_r_passes_over_is_refused(known):
-    d = known
-    cases = [
-        (survey.svyratio, ("~api00", "~api99", d["clus1"]), {"separate": True}, "not_available"),
-        (
-            survey.svyratio,
-            ("~api00", "~api99", d["strat"]),
-            {"separate": True, "na_rm": True},
-            "not_available",
-        ),
-        (survey.svymean, ("~api00", d["strat"]), {"deff": "with"}, "unknown_option"),
-        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": "sd"}, "unknown_option"),
-        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": ()}, "unknown_option"),
-        (survey.svyby, ("~api00", "~stype", d["strat"]), {"vartype": 3}, "unknown_option"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "~ ell"}, "bad_formula"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "system('a')"}, "unknown_function"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"subset": "nobody > 1"}, "missing_column"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"variance": "mu"}, "not_available"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"start": [np.nan, 1]}, "missing_values"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"maxit": 0}, "bad_count"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"contrasts": {}}, "not_a_mapping"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"contrasts": {"a": "b"}}, "unknown_option"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"weights": 2.0}, "bad_formula"),
-        (survey.svyglm, ("api00 ~ ell", d["strat"]), {"na_action": "skip"}, "unknown_option"),
-    ]
-    for call, given, words, code in cases:
-        with pytest.raises(InputError) as caught:
-            call(*given, **words)
-        assert caught.value.code == code, (call.__name__, words)
-
-
-def test_calibrations_that_r_does_not_make_are_refused(tables):
-    design = designs(tables, "guarded")["clus1"]
-    cases = [
-        ({"calfun": "logit"}, "missing_argument"),
-        ({"calfun": "sinh"}, "missing_argument"),
-        ({"trim": (0.9, 1.1)}, "not_available"),
-        ({"calfun": "raking", "trim": (2, 1)}, "bad_interval"),
-        ({"bounds": (1, 2, 3)}, "bad_interval"),
-        ({"bounds": 3}, "bad_interval"),
-        ({"bounds": (np.ones(3), np.ones(3))}, "bad_interval"),
-        ({"epsilon": 0}, "bad_tolerance"),
-        ({"epsilon": {"api99": 1e-3}}, "unknown_total"),
-        ({"variance": [1.0, 2.0, 3.0]}, "wrong_length"),
-        ({"aggregate_stage": 2}, "bad_count"),
-        ({"stage": 2}, "bad_count"),
-        ({"sparse": "no"}, "not_a_bool"),
-    ]
-    for words, code in cases:
-        with pytest.raises(InputError) as caught:
-            survey.calibrate(design, "~api99", TOTALS, **words)
-        assert caught.value.code == code, words
-
-
-def test_influence_of_a_regression_stops_r_where_it_does(known, plain_r):
-    code = DESIGNS + "x <- try(svyglm(api00 ~ ell, strat, influence = TRUE), silent = TRUE)\n"
-    stops = plain_r(code + 'show("stops", inherits(x, "try-error"))')["stops"] == [1.0]
-    if stops:  # survey 4.1-1 compares where it should assign
-        with pytest.raises(EngineError, match="estfun"):
-            survey.svyglm("api00 ~ ell", known["strat"], influence=True)
-    else:
-        fit = survey.svyglm("api00 ~ ell", known["strat"], influence=True)
-        assert fit.influence.shape == (200, 2)
-
-
-def test_collinear_terms_that_r_leaves_out_are_named(tables):
-    table = tables["apistrat"].assign(twice=lambda t: 2 * t["ell"]).rename(columns={"twice": "둘"})
-    design = survey.svydesign(1, table, strata="stype", weights="pw")
-    fit = survey.svyglm("api00 ~ ell + `둘`", design)
-    assert list(fit.names) == ["(Intercept)", "ell"] and fit.covariance.shape == (2, 2)
-    assert any("collinear" in line and "둘" in line for line in fit.conditions)
