@@ -88,7 +88,7 @@ def make_folds(design: SurveyDesign, folds: int | Any = 5, *, seed: int = 1) -> 
             f"there are more folds ({n_folds}) than primary units ({total})",
             code="too_many_folds",
             field="folds",
-            expected=f"2 to {total}",
+            expected=f"2 to {total}" if total >= 2 else "a sample of at least two primary units",
             got=n_folds,
         )
     rng = np.random.default_rng(np.random.SeedSequence(whole_number("seed", seed, least=0)))
@@ -178,6 +178,14 @@ def _balanced(
 
 
 def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
+    if np.ma.is_masked(folds):
+        raise InputError(
+            f"the split is masked in {int(np.ma.count_masked(folds))} places",
+            code="bad_folds",
+            field="folds",
+            expected="the fold of every unit",
+            got="a masked array",
+        )
     values = np.asarray(folds)
     if values.shape != (design.n_units,):
         raise InputError(
@@ -192,7 +200,11 @@ def _given_folds(design: SurveyDesign, folds: Any) -> Folds:
     labels, codes = encoded.labels, np.asarray(encoded.codes, dtype=np.intp)
     if len(labels) < 2:
         raise InputError(
-            "a split needs at least two folds", code="bad_folds", field="folds", got=listed(labels)
+            "a split needs at least two folds",
+            code="bad_folds",
+            field="folds",
+            expected="at least two different folds",
+            got=f"all units in {listed(labels)}",
         )
     if design.psu is not None:
         of_psu = np.empty(design.psu.max() + 1, dtype=np.intp)

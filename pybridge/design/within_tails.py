@@ -23,6 +23,8 @@ from pybridge.design.cells import Cells, packed_index, unpack
 
 # A difference of sums that is this small beside them is 0.
 _ROUNDING = 1e-11
+# As are two equations whose determinant is this small beside its terms one and the same.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,20 +83,26 @@ def tail_moments(cells: Cells) -> TailMoments:
         (κ − 3)/(κ − 1) = [F (c + 3h) − S (b + 3a)] / [F (c + h) − S (b + a)],
 
     which stays finite where κ does not. Weights count as equal within domains. O(m).
+
+    Of two units, and of three, m₄ is a multiple of s⁴ whatever κ is: where no domain has more, the
+    data say nothing of tails, and the share is 0 instead of what unequal weights or chance make.
     """
     m, p = cells.plan.n_domains, cells.n_variables
     size = len(packed_index(p - 1)[0])
     n = np.bincount(cells.pair_domain, weights=cells.n.sum(axis=1), minlength=m)
     several = n >= 2
+    nothing = np.zeros((size, size))
+    no_share = TailMoments(nothing, nothing, np.zeros(2), np.zeros(2))
     if not several.any():
-        nothing = np.zeros((size, size))
-        return TailMoments(nothing, nothing, np.zeros(2), np.zeros(2))
+        return no_share
     weight, spread = _spreads(cells, n, several)
     weight = weight / weight.sum()
     n = n[several]
     a = weight @ ((n - 1) * (n**2 - 3 * n + 3) / n**3)
     b = weight @ (3 * (n - 1) * (2 * n - 3) / n**3)
     h, c = weight @ (1 / n), weight @ (1 + 2 / (n - 1) - 3 / n)
+    if a * c - b * h <= _SAME * a * c:
+        return no_share
     return TailMoments(
         fourth=cells.fourth[1:, 1:] / cells.fourth[0, 0],
         square=(spread.T * weight) @ spread,

@@ -216,13 +216,24 @@ def test_more_folds_than_small_integers_hold() -> None:
         ("five", "bad_folds"),
         ([1, 2], "bad_folds"),
         (np.zeros(20), "bad_folds"),
+        (np.ma.masked_array(np.arange(20) % 3, mask=np.arange(20) < 2), "bad_folds"),
         (np.r_[np.nan, np.arange(19.0) % 3], "missing_values"),
         ([None, *["a", "b"] * 9, "a"], "missing_values"),
     ],
 )
 def test_folds_that_cannot_be(folds: Any, code: str) -> None:
     design = pb.survey_design(sample(), weights="w")
-    assert code_of(make_folds, design, folds) == code
+    with pytest.raises(InputError) as caught:
+        make_folds(design, folds)
+    error = caught.value
+    assert (error.code, error.field) == (code, "folds") and error.expected and error.got is not None
+
+
+def test_one_primary_unit_has_no_folds() -> None:
+    design = pb.survey_design(sample().head(1), weights="w", lonely_psu="remove")
+    with pytest.raises(InputError) as caught:
+        make_folds(design, 2)
+    assert caught.value.expected == "a sample of at least two primary units"
 
 
 def test_folds_that_cut_a_cluster() -> None:

@@ -66,6 +66,19 @@ def test_two_or_three_units_a_domain_say_nothing_of_tails(n: int) -> None:
     assert tails_of(units.assign(y=np.exp(2 * rng.normal(size=50 * n)))).share(Y) == 0.0
 
 
+@pytest.mark.parametrize("sizes", [(2,), (3,), (2, 3)])
+@pytest.mark.parametrize("spread", [0.0, 1e-5, 0.3])
+def test_nor_do_they_where_weights_differ(sizes: tuple[int, ...], spread: float) -> None:
+    rng = np.random.default_rng(1)
+    code = np.repeat(np.arange(50 * len(sizes)), np.tile(sizes, 50))
+    w = 3.0 * np.exp(spread * rng.normal(size=len(code)))
+    for y in (rng.normal(size=len(code)), np.exp(2 * rng.normal(size=len(code)))):
+        units = pd.DataFrame({"d": code, "y": y, "f": 0.0, "g": 0.0, "w": w})
+        m = len(sizes) * 50
+        assert smoothed_variances.tail_share(y, twin_sample(units), m) == 0.0
+        assert tails_of(units).share(Y) == 0.0
+
+
 def test_nothing_to_measure() -> None:
     single = pd.DataFrame({"d": np.arange(6), "y": np.arange(6.0), "w": 2.0})
     assert tails_of(single).share(Y) == 0.0
