@@ -89,7 +89,8 @@ def start_r() -> Callable[[Any], memoryview]:
 
     def answer(request: Any) -> memoryview:
         # rpy2's own way to make a vector of bytes takes several times as long.
-        vector = base["raw"](len(request))
+        # A length as a double: R has no integers from 2³¹ on.
+        vector = base["raw"](float(len(request)))
         openrlib.ffi.memmove(openrlib.RAW(vector.__sexp__._cdata), request, len(request))
         reply = door(vector)
         data = openrlib.RAW(reply.__sexp__._cdata)
