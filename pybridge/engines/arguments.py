@@ -141,6 +141,13 @@ LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 
 
+# Arguments that only later versions of the packages have than those of Debian 12.
+NEWER: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("survey", "svyby"): ("stringsAsFactors",),
+    ("survey", "svydesign"): ("calibrate.formula", "na_weights"),
+    ("survey", "svyglm"): ("std.errors", "degf"),
+}
+
 # Where nothing is said: by function R's argument, whose default is another one here, and why.
 OTHER_DEFAULTS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("rjags", "coda_samples"): {
@@ -178,6 +185,9 @@ def left_out_text() -> str:
         for argument, reason in items.items():
             reasons.setdefault(reason, []).append(argument)
         lines += [f"    {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    lines.append("Of newer versions of a package, and not here yet:")
+    for (engine, function), names in NEWER.items():
+        lines.append(f"{engine}.{function}: {', '.join(names)}")
     lines.append("Defaults that are not R's:")
     for (engine, function), items in OTHER_DEFAULTS.items():
         lines += [f"{engine}.{function}"] + [f"    {name}: {why}" for name, why in items.items()]

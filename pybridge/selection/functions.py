@@ -119,6 +119,8 @@ def _in_order(answer: object, domains: np.ndarray) -> np.ndarray:
         answer = np.ma.filled(answer.astype(np.float64), np.nan)
     arrays = (pd.Series, pd.api.extensions.ExtensionArray)
     if isinstance(answer, arrays) and not isinstance(answer.dtype, np.dtype):
+        if pd.api.types.is_string_dtype(answer.dtype):
+            raise FunctionFailed("returned text, expected numbers")
         answer = answer.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.asarray(answer)
     if values.dtype.kind == "c":  # a cast would drop the imaginary part

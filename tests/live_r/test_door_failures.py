@@ -142,6 +142,7 @@ def test_ctrl_c_stops_the_call_and_the_next_one_works(run_python):
         from pybridge.r import call
         from pybridge.r.pool import pool
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us without it
         call("selftest_echo", {})
         pid = pool().idle[-1].child.pid
         threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()

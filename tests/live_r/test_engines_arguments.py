@@ -7,7 +7,13 @@ import inspect
 import pytest
 
 import pybridge as pb
-from pybridge.engines.arguments import LEFT_OUT, OTHER_DEFAULTS, OWN_FUNCTIONS, r_functions
+from pybridge.engines.arguments import (
+    LEFT_OUT,
+    NEWER,
+    OTHER_DEFAULTS,
+    OWN_FUNCTIONS,
+    r_functions,
+)
 
 pytestmark = pytest.mark.r("sae", "emdi", "evd", "ismev", "evir", "hbsae", "metafor", "rjags")
 
@@ -36,7 +42,8 @@ def formals(plain_r):
 
 def gaps(formals, engine, name):
     """R's arguments that are neither in the signature nor in the table."""
-    here, reasons = ours(engine, name), LEFT_OUT.get((engine, name), {})
+    here, key = ours(engine, name), (engine, name)
+    reasons = {*LEFT_OUT.get(key, {}), *NEWER.get(key, ())}
     theirs = [argument for one in r_functions(engine, name) for argument in formals[one]]
     return [a for a in theirs if a.replace(".", "_") not in here and a not in reasons]
 
@@ -105,6 +112,11 @@ def test_defaults_are_rs_or_in_the_table(defaults, engine, name):
 def test_other_defaults_are_of_arguments_that_are_here():
     for (engine, name), items in OTHER_DEFAULTS.items():
         assert {argument.replace(".", "_") for argument in items} <= ours(engine, name)
+
+
+def test_arguments_of_newer_versions_are_not_here():
+    for (engine, name), arguments in NEWER.items():
+        assert not {argument.replace(".", "_") for argument in arguments} & ours(engine, name)
 
 
 def test_an_argument_that_is_missing_is_found(formals):

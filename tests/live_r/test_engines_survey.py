@@ -15,6 +15,7 @@ import pybridge as pb
 from pybridge import datasets
 from pybridge.engines import survey
 from pybridge.errors import EngineError, EngineWarning, InputError
+from pybridge.r import require_packages
 
 pytestmark = pytest.mark.r("survey")
 
@@ -233,8 +234,10 @@ def test_one_unit_has_error_0_raw_and_none_guarded(known):
 
 def test_the_covariance_of_domains_on_a_calibrated_design(known):
     raw, guarded = (known[mode]["cal"] for mode in ("raw", "guarded"))
-    with pytest.raises(EngineError, match="replacement length"):
-        survey.svyby("~api00", "~awards", raw, covmat=True)
+    version = require_packages("survey")["survey"].replace("-", ".").split(".")
+    if tuple(map(int, version[:2])) <= (4, 1):  # later ones can
+        with pytest.raises(EngineError, match="replacement length"):
+            survey.svyby("~api00", "~awards", raw, covmat=True)
     for function in ("svymean", "svytotal"):
         fit = survey.svyby("~api00 + api99", "~awards", guarded, function)
         np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.standard_error, rtol=1e-10)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,7 @@ from pybridge.cli import main
 
 BEGINNING = """
     import importlib, os, signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us without it
     load = importlib.import_module
 
     def interrupted(name, *package):
@@ -36,9 +38,20 @@ def test_while_the_commands_are_loaded(words: list[str]) -> None:
     assert (done.returncode, done.stderr, done.stdout) == (130, "pybridge: interrupted\n", "")
 
 
+@pytest.fixture
+def takes_ctrl_c() -> Iterator[None]:
+    """Python's own handler, which a process that a shell started in the background lacks."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("into", [None, ImportError("the module could not be imported")])
 def test_while_a_command_runs(
-    into: Exception | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    takes_ctrl_c: None,
+    into: Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from pybridge.commands import doctor
 

@@ -30,6 +30,7 @@ FUNCTIONS = {
     "text": (lambda s, p: ["a"] * 10, "returned text"),
     "numbers as text": (lambda s, p: ["1"] * 9 + [1.0], "returned text"),
     "numbers as labelled text": (lambda s, p: pd.Series("1", index=p.domains), "returned text"),
+    "numbers as text of pandas": (lambda s, p: pd.Series(["1"] * 10, dtype="string"), "text"),
     "nothing": (lambda s, p: None, "shape ()"),
     "missing numbers": (lambda s, p: np.full(10, np.nan), "no finite number in 10 of 10 domains"),
     "infinite numbers": (lambda s, p: np.full(10, np.inf), "no finite number in 10 of 10 domains"),

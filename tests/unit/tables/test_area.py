@@ -221,7 +221,7 @@ def test_tables_that_are_none():
 
 @pytest.mark.parametrize("label", ["a\0b", "a\ud800"])
 def test_domains_that_no_file_and_no_engine_can_hold(label):
-    frame = table().assign(county=lambda t: [label, *t["county"].iloc[1:]])
+    frame = table().assign(county=lambda t: pd.Series([label, *t["county"].iloc[1:]], dtype=object))
     assert ascii(label) in refused("bad_label", frame=frame, domain="county").got
 
 

@@ -183,7 +183,10 @@ def test_labels_that_cannot_be() -> None:
 def test_text_that_no_file_can_hold_is_refused_and_not_merged(labels: list[str]) -> None:
     assert code_of(encode, pd.Series(labels, dtype=object)) == "bad_label"
     assert code_of(encode, pd.Series(labels, dtype="string[python]")) == "bad_label"
-    assert code_of(encode, pd.Series(labels[:1] * 2 + labels[1:2], dtype="category")) == "bad_label"
+    assert (
+        code_of(encode, pd.Series(labels[:1] * 2 + labels[1:2], dtype=object).astype("category"))
+        == "bad_label"
+    )
     assert code_of(encode, pd.Series([*labels, 7], dtype=object)) == "bad_label"
 
 

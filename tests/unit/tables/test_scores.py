@@ -90,7 +90,7 @@ def test_unknown_models_and_scorers_are_named() -> None:
 @pytest.mark.parametrize("odd", ["\0b", "\ud800"])
 def test_text_that_no_file_can_hold_is_refused_and_not_merged(column: str, odd: str) -> None:
     table = frame()
-    table[column] = [f"{label}{odd}" for label in table[column]]
+    table[column] = pd.Series([f"{label}{odd}" for label in table[column]], dtype=object)
     with pytest.raises(InputError) as caught:
         score_table(table)
     assert caught.value.code == "bad_label" and caught.value.field == column
