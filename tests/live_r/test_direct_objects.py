@@ -155,13 +155,16 @@ def test_another_sample_is_refused(tmp_path):
         weights="w",
         strata=case.columns["strata"] or None,
     )
+    # The same units and weights, hence the same estimates, but not the same variances.
+    no_strata = pb.survey_design(case.units, weights="w")
     calls = (
         lambda design: fit.to_rds(tmp_path / "x.rds", design=design, domain=domain),
         lambda design: fit.r_script(design=design, domain=domain),
         lambda design: fit.crosscheck(design, domain=domain),
     )
     for call in calls:
-        with pytest.raises(InputError) as caught:
-            call(other)
-        assert caught.value.code == "other_units" and caught.value.field == "design"
+        for another in (other, no_strata):
+            with pytest.raises(InputError) as caught:
+                call(another)
+            assert caught.value.code == "other_units" and caught.value.field == "design"
         call(design)
