@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from os import PathLike
@@ -239,8 +238,3 @@ def _columns(fits: Sequence[Any]) -> dict[str, np.ndarray]:
     out["modified_scale"] = out["scale"] - out["shape"] * out["threshold"]
     out["status"] = np.array([fit.status for fit in fits], dtype=object)
     return out
-
-
-def as_exploratory(protocol: Protocol, **changes: Any) -> Protocol:
-    """A copy of a protocol with other values, for exploratory runs; it has no file any more."""
-    return dataclasses.replace(protocol, source="", **changes)

@@ -55,10 +55,6 @@ class ScoreTable:
         first = set(self.items[self._key(a, scorer)])
         return tuple(sorted(first ^ set(self.items[self._key(b, scorer)])))
 
-    def in_order_of(self, model: str, scorer: str | None = None) -> int:
-        """Number of items of one model."""
-        return self.items[self._key(model, scorer)].size
-
     def sha256(self) -> str:
         """A digest of the data that does not depend on the order of the rows."""
         digest = hashlib.sha256()

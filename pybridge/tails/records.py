@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -270,8 +271,8 @@ class ParetoFit(Record):
             write_text(path, text)
         return text
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> None:
-        """Save the object of R's package (for a native fit evd's), for readRDS().
+    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
+        """Save the object of R's package (for a native fit evd's), for readRDS(); returns the path.
 
         That of a guarded fit is of the excesses divided by their mean, kept in its element
         ``unit``.
@@ -293,6 +294,7 @@ class ParetoFit(Record):
             "path": str(need_parent(path)),
         }
         call(f"{engine}_save", inputs, packages=(engine,))
+        return Path(path)
 
     def _r_data(self, data: Any) -> np.ndarray:
         if self.mode != "raw":

@@ -77,6 +77,37 @@ def test_multiprocessing(run_python, tmp_path, method):
     assert done.stdout.split() == ["True"] * 3, done.stderr
 
 
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_joblib(run_python, tmp_path, backend):
+    """loky starts processes anew, multiprocessing forks them; each call is a fit by sae."""
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+        import joblib
+        import pybridge as pb
+        from pybridge import datasets
+
+        def fit(shift):
+            milk = datasets.milk()
+            milk = milk.assign(yi=milk["yi"] + shift, variance=milk["SD"] ** 2)
+            fit = pb.fay_herriot("yi ~ C(MajorArea)", milk, domain="SmallArea", engine="sae")
+            return fit.model_variance
+
+        if __name__ == "__main__":
+            here = fit(0.0)
+            found = joblib.Parallel(n_jobs=2, backend={backend!r})(
+                joblib.delayed(fit)(float(i)) for i in range(4)
+            )
+            print(found[0] == here, all(abs(value / here - 1) < 1e-9 for value in found))
+            print(fit(0.0) == here)
+        """
+        )
+    )
+    done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    assert done.stdout.split() == ["True"] * 3, done.stderr
+
+
 def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
     done = run_python(
         """
