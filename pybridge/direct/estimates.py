@@ -313,4 +313,5 @@ def _variances(
         score_ht=score_ht,
         scale=np.where(scale > 0, scale, np.nan),
         mean=estimate,
+        size=size,
     )

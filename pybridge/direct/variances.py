@@ -151,6 +151,7 @@ def modelled_variances(
     score_ht: np.ndarray,
     scale: np.ndarray,
     mean: np.ndarray | None = None,
+    size: np.ndarray | None = None,
 ) -> ModelledVariances:
     """Variances of z by a model for the element variances, with the covariance with HT.
 
@@ -163,6 +164,8 @@ def modelled_variances(
         Shape (m, p), HT's score coefficients.
     mean : numpy.ndarray, optional
         Shape (m,), the estimates, for ``gvf``.
+    size : numpy.ndarray, optional
+        Shape (m,), N_i, for ``gvf``.
 
     Returns
     -------
@@ -190,9 +193,15 @@ def modelled_variances(
     factor = (moments.weight_square[replicate] - moments.total[replicate][:, 0]) / scale**2
     factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)
     if method == "gvf":
-        variance = _generalised_variance_function(n, mean, direct[1])
+        assert mean is not None and size is not None
+        # The same A_i; for Hájek's sake of weights that need not sum to N_i.
+        share = moments.total[replicate][:, 0] / (scale * size)
+        factor = moments.weight_square[replicate] / scale**2 - share
+        factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)
+        variance = _generalised_variance_function(n, mean, direct[1], factor)
         ratio = np.sqrt(variance / np.where(direct[1] > 0, direct[1], np.nan))
         covariance = within_domain(form, score_ht, score) * ratio
+        covariance = np.where(variance == 0, 0.0, covariance)
         nothing = np.full(len(n), np.nan)
         return ModelledVariances(variance, covariance, direct[0], nothing, nothing, np.nan)
     several = n >= 2
@@ -284,25 +293,33 @@ def _trust(n: np.ndarray, element: ElementVariances) -> np.ndarray:
 
 
 def _generalised_variance_function(
-    n: np.ndarray, mean: np.ndarray | None, direct: np.ndarray
+    n: np.ndarray, mean: np.ndarray, direct: np.ndarray, factor: np.ndarray
 ) -> np.ndarray:
-    """log d_i on log n_i, the mean and its square, fitted by least squares, and bias-corrected."""
-    assert mean is not None
-    use = (n >= 2) & (direct > 0) & np.isfinite(mean)
+    """log d_i / A_i on log n_i, the mean and its square, by least squares and bias-corrected.
+
+    ``factor`` (m,) is A_i, (1 − f_i)/n_i in simple random samples: nothing is left to estimate, and
+    d_i is 0, where every unit is in the sample. As log n_i is a regressor, this is the regression
+    of log d_i where samples are small parts of their domains. Beyond the n_i and the means that the
+    fit has seen it stays constant: a line and a parabola in logs know no bounds.
+    """
+    # Weights of N/n are 1 to rounding only.
+    factor = np.where(factor * np.maximum(n, 1.0) > 1e-12, factor, 0.0 * factor)
+    use = (n >= 2) & (direct > 0) & (factor > 0) & np.isfinite(mean)
     if use.sum() < 6:
         raise FitError(
             "a generalised variance function needs six domains with a positive direct variance",
             code="too_few_domains",
             field="variance",
-            expected="at least 6 domains with two or more labelled units",
+            expected="at least 6 domains with two or more labelled units and some unlabelled",
             got=int(use.sum()),
             hint="variance='smoothed' or 'pooled' works with fewer.",
         )
     centre, spread = mean[use].mean(), mean[use].std()
     z = (mean - centre) / (spread if spread > 0 else 1.0)
     count = np.log(np.where(n > 0, n, np.nan))
+    z, count = (np.clip(x, x[use].min(), x[use].max()) for x in (z, count))
     columns = np.column_stack([np.ones_like(z), count, z, z**2])
-    beta = np.linalg.lstsq(columns[use], np.log(direct[use]), rcond=None)[0]
-    fitted = np.exp(columns @ beta)
+    beta = np.linalg.lstsq(columns[use], np.log(direct[use] / factor[use]), rcond=None)[0]
+    fitted = factor * np.exp(columns @ beta)
     # exp of a mean log is too small a mean: scaled so that the totals agree.
     return fitted * direct[use].sum() / fitted[use].sum()

@@ -135,15 +135,17 @@ def _sampling_variance(
     """Sampling variances d (m,), and the spread c = s²/N_i (m,) of a finite domain's mean."""
     score = z.score[replicate]
     scale = moments.total[replicate, :, 0] if candidate.direct == "hajek" else size
+    scale = np.where(scale > 0, scale, np.nan)
     found = modelled_variances(
         "smoothed" if candidate.variance in ("direct", "gvf") else candidate.variance,
         moments,
         replicate,
         score=score,
         score_ht=base.score[replicate],
-        scale=np.where(scale > 0, scale, np.nan),
+        scale=scale,
     )
-    return _variance_of(candidate, moments, replicate, z, base, found), found.element / size
+    d = _variance_of(candidate, moments, replicate, z, base, found, scale=scale, size=size)
+    return d, found.element / size
 
 
 def _variance_of(
@@ -153,6 +155,9 @@ def _variance_of(
     z: LinearEstimates,
     base: LinearEstimates,
     found: ModelledVariances,
+    *,
+    scale: np.ndarray,
+    size: np.ndarray,
 ) -> np.ndarray:
     score = z.score[replicate]
     if candidate.variance == "direct":
@@ -164,8 +169,9 @@ def _variance_of(
             replicate,
             score=score,
             score_ht=base.score[replicate],
-            scale=np.ones(len(score)),
+            scale=scale,
             mean=z.estimate[replicate],
+            size=size,
         ).variance
     return found.variance
 
