@@ -21,6 +21,8 @@ REFERENCES = ("auto", "ht", "hajek", "ppi", "greg")
 COVARIANCES = ("jackknife", "linearised")
 # Of a bootstrap: more of them would not end, and say nothing more.
 MOST_REPLICATES = 10_000_000
+# Of a cross-validation: each refits every candidate on every fold.
+MOST_REPETITIONS = 100_000
 
 # The words of api.md, the same everywhere.
 FIT_STATUSES = ("converged", "boundary", "not_converged", "weak_identification", "failed")

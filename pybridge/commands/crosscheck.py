@@ -34,11 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--variance",
-        default="variance",
         metavar="COLUMN",
-        help="sampling variances (squared standard errors)",
+        help="sampling variances (squared standard errors; variance)",
     )
-    parser.add_argument("--domain", default="domain", metavar="COLUMN")
+    parser.add_argument("--domain", metavar="COLUMN", help="labels of the domains (domain)")
     parser.add_argument(
         "--levels",
         metavar="A,B",
@@ -52,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_design_arguments(parser, auxiliary=False)
     add_slope(parser)
-    parser.add_argument("--seed", type=int, default=1, help="for engines that draw")
+    parser.set_defaults(lonely_psu=None)  # so that what was said can be told from what was not
+    parser.add_argument("--seed", type=int, help="for engines that draw, with --formula (1)")
     parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
     parser.add_argument("--encoding", default="utf-8-sig", help="of CSV files (UTF-8)")
     parser.add_argument("--json", action="store_true", help="for programs")
@@ -67,10 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pybridge.report.files import write_csv
 
     _refuse_others(arguments)
-    if arguments.outcome:
-        found = _direct(arguments)
-    else:
-        found = _taxonomy(arguments) if arguments.levels else _area(arguments)
+    found = _compared(arguments)
     if arguments.out:
         write_csv(found.table.to_frame(), arguments.out)
     if arguments.json:
@@ -81,21 +78,66 @@ def run(arguments: argparse.Namespace) -> int:
     return ENGINE_MISSING if nothing and found.unavailable else 0
 
 
+def _compared(arguments: argparse.Namespace) -> FitCrosscheck:
+    """The cross-check, with the defaults in place; whose column is missing is told to name it."""
+    from pybridge.errors import InputError
+
+    standard = {"variance": "variance", "domain": "domain", "lonely_psu": "fail", "seed": 1}
+    asked = argparse.Namespace(
+        **{name: standard.get(name) if v is None else v for name, v in vars(arguments).items()}
+    )
+    try:
+        if asked.outcome:
+            return _direct(asked)
+        return _taxonomy(asked) if asked.levels else _area(asked)
+    except InputError as error:
+        name = error.field
+        if error.code != "missing_column" or name not in ("domain", "variance"):
+            raise
+        if getattr(arguments, name) is not None:
+            raise
+        raise InputError(
+            error.message,
+            code=error.code,
+            field=name,
+            expected=f"{error.expected}, or --{name} COLUMN",
+            got=error.got,
+            hint=error.hint,
+        ) from error
+
+
+# What only units have, and what they do not have.
+_OF_UNITS = (
+    "auxiliary",
+    "taxonomy",
+    "weights",
+    "strata",
+    "ids",
+    "fpc",
+    "poisson",
+    "lonely_psu",
+    "population",
+    "slope",
+)
+_OF_DOMAINS = ("levels", "variance", "seed")
+
+
 def _refuse_others(arguments: argparse.Namespace) -> None:
     """InputError for options of units beside a table of domains, and the other way round."""
     from pybridge.errors import InputError
 
-    of_units = ("auxiliary", "taxonomy", "weights", "strata", "ids", "fpc", "poisson", "population")
-    names = ("levels",) if arguments.outcome else of_units
-    given = [name for name in names if getattr(arguments, name)]
-    if given:
+    for name in _OF_DOMAINS if arguments.outcome else _OF_UNITS:
+        value = getattr(arguments, name)
+        if value is None or value is False or value == []:  # not said; a seed of 0 is said
+            continue
         kind = "units (--outcome)" if arguments.outcome else "a table of domains (--formula)"
+        option = f"--{name.replace('_', '-')}"
         raise InputError(
-            f"--{given[0]} has no meaning for {kind}",
+            f"{option} has no meaning for {kind}",
             code="not_available",
-            field=f"--{given[0]}",
+            field=option,
             expected="--formula with one row a domain, or --outcome with one row a unit",
-            got=getattr(arguments, given[0]),
+            got=value,
         )
 
 

@@ -13,7 +13,7 @@ from pybridge.commands.shared import (
     read_units,
     say,
 )
-
+from pybridge.errors import InputError
 
 if TYPE_CHECKING:
     from pybridge.design.survey_design import SurveyDesign
@@ -38,10 +38,10 @@ def add_slope(parser: argparse.ArgumentParser) -> None:
     """The slope of GREG."""
     parser.add_argument(
         "--slope",
-        default="pooled",
         type=_slope,
         metavar="S",
-        help="of GREG: pooled, within, domain, or a number for each auxiliary variable",
+        help="of GREG: pooled (taken where nothing is said), within, domain, or a number for each "
+        "auxiliary variable",
     )
 
 
@@ -74,6 +74,7 @@ def estimate(arguments: argparse.Namespace) -> tuple[DirectEstimates, SurveyDesi
     from pybridge.direct.inputs import domain_sample
 
     check_engine(arguments.engine, arguments.variance)
+    _refuse_slope(arguments)
     prepared = prepare_units(
         read_units(arguments),
         population=read_population(arguments),
@@ -85,7 +86,8 @@ def estimate(arguments: argparse.Namespace) -> tuple[DirectEstimates, SurveyDesi
     )
     for text in prepared.assumptions:
         say(text)
-    request = request_of(arguments.method, prepared.population, slope=arguments.slope)
+    slope = "pooled" if arguments.slope is None else arguments.slope
+    request = request_of(arguments.method, prepared.population, slope=slope)
     sample = domain_sample(
         prepared.design, prepared.population, outcome=arguments.outcome, domain=arguments.domain
     )
@@ -99,3 +101,15 @@ def estimate(arguments: argparse.Namespace) -> tuple[DirectEstimates, SurveyDesi
         engine=arguments.engine,
     )
     return found, prepared.design
+
+
+def _refuse_slope(arguments: argparse.Namespace) -> None:
+    """InputError for a slope beside an estimator that has none."""
+    if arguments.slope is not None and arguments.method in ("ht", "hajek", "ppi"):
+        raise InputError(
+            f"--slope has no meaning for --method {arguments.method}",
+            code="not_available",
+            field="--slope",
+            expected="--method greg, or no --slope",
+            got=arguments.slope,
+        )

@@ -106,6 +106,18 @@ def all_auxiliary(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys([*arguments.auxiliary, *(c for _, own in sets for c in own)]))
 
 
+def _fields(arguments: argparse.Namespace) -> dict[str, str]:
+    """The argument that asked for each column; of several the first, in the order of reading."""
+    found: dict[str, str] = {}
+    for field in ("domain", "taxonomy", "strata", "ids", "outcome", "weights", "fpc"):
+        given = getattr(arguments, field) or []
+        for name in [given] if isinstance(given, str) else given:
+            found.setdefault(name, field)
+    for name in all_auxiliary(arguments):
+        found.setdefault(name, "auxiliary")
+    return found
+
+
 def read_units(arguments: argparse.Namespace) -> Iterator[pd.DataFrame]:
     """The file of units, in chunks: only the columns that are used."""
     labels = [arguments.domain, *arguments.taxonomy]
@@ -118,6 +130,7 @@ def read_units(arguments: argparse.Namespace) -> Iterator[pd.DataFrame]:
         labels=list(dict.fromkeys(labels)),
         numbers=list(dict.fromkeys(numbers)),
         optional=[name for name in optional if name != arguments.domain],
+        fields=_fields(arguments),
         encoding=arguments.encoding,
     )
 
@@ -133,6 +146,7 @@ def read_population(arguments: argparse.Namespace) -> pd.DataFrame | None:
         labels=list(dict.fromkeys([arguments.domain, *arguments.taxonomy])),
         numbers=list(dict.fromkeys([*all_auxiliary(arguments), *SIZE_NAMES])),
         optional=SIZE_NAMES,
+        fields=_fields(arguments),
         encoding=arguments.encoding,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pybridge._options import (
     COVARIANCES,
+    MOST_REPETITIONS,
     REFERENCES,
     SCORES,
     choose,
@@ -35,7 +36,7 @@ class SelectionOptions:
         choose("reference", self.reference, REFERENCES)
         choose("covariance", self.covariance, COVARIANCES)
         yes_or_no("size_corrected", self.size_corrected)
-        whole_number("repetitions", self.repetitions, least=1)
+        whole_number("repetitions", self.repetitions, least=1, most=MOST_REPETITIONS)
         whole_number("seed", self.seed, least=0)
         if not 0.0 < real_number("split", self.split) < 1.0:
             raise InputError(

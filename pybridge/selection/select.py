@@ -74,7 +74,7 @@ def select(
     split : float
         Part of the sample to fit on, for ``score="split"``.
     repetitions : int
-        Repeated K-folds to average over.
+        Repeated K-folds to average over, at most 100000.
     auxiliary_sets : mapping of str to list of str, optional
         Sets of auxiliary variables to compare: every candidate that uses auxiliary variables is
         taken once with each set in their place, as "GREG [name]". The result's ``auxiliary`` holds

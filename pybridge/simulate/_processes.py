@@ -66,15 +66,19 @@ def not_sendable(error: Exception, *, hint: str) -> InputError:
 
 
 def need_executor(executor: object) -> None:
-    """None, or an executor; a Dask client is none itself."""
+    """None, or what submits and shuts down as executors do; a Dask client is none itself."""
     if executor is None or isinstance(executor, Executor):
+        return
+    shaped = all(callable(getattr(executor, name, None)) for name in ("submit", "shutdown"))
+    # A Dask client has both too, but its futures are of another kind.
+    if shaped and not isinstance(executor, type) and not hasattr(executor, "get_executor"):
         return
     raise InputError(
         "this is not an executor",
         code="wrong_type",
         field="executor",
-        expected="concurrent.futures.Executor",
-        got=type(executor).__name__,
+        expected="concurrent.futures.Executor, or an object with its submit and shutdown",
+        got=repr(executor) if isinstance(executor, type) else type(executor).__name__,
         hint="Of a Dask client: client.get_executor()."
         if hasattr(executor, "get_executor")
         else None,
@@ -102,13 +106,26 @@ def _elsewhere(task: Any, blocks: list[list[int]], executor: Executor) -> Any:
     that pickle does not.
     """
     try:
-        yield from _finished([executor.submit(task.run, block) for block in blocks])
+        yield from _finished([_future(executor.submit(task.run, block)) for block in blocks])
     except PybridgeError:
         raise
     except Exception as error:
         if "pickle" in f"{type(error).__name__} {error}".lower():
             raise not_sendable(error, hint="A ThreadPoolExecutor needs no sending.") from error
         raise _died(error, "executor") from error
+
+
+def _future(submitted: object) -> Future[Any]:
+    """What an executor gave back, if it can be waited for."""
+    if isinstance(submitted, Future):
+        return submitted
+    raise InputError(
+        "the executor's submit gave no future that can be waited for",
+        code="wrong_type",
+        field="executor",
+        expected="submit that returns a concurrent.futures.Future",
+        got=type(submitted).__name__,
+    )
 
 
 def _finished(futures: list[Future[Any]]) -> Any:

@@ -146,7 +146,8 @@ def repeated_sampling(
     workers : int
         Processes (spawned). 1 stays in this one. The result does not depend on it.
     executor : concurrent.futures.Executor, optional
-        Anything with that interface instead of own processes: threads, joblib's loky, Dask's
+        Anything with its ``submit`` (which returns a ``concurrent.futures.Future``) and
+        ``shutdown`` instead of own processes: threads, joblib's loky, Dask's
         ``client.get_executor()``. What of a procedure can be sent is the executor's affair.
     checkpoint : path, optional
         Folder in which finished repetitions are kept. A run that was stopped, whenever and however,

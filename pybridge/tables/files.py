@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,12 @@ def read_table(
     labels: Sequence[str] = (),
     numbers: Sequence[str] = (),
     optional: Sequence[str] = (),
+    fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8-sig",
 ) -> pd.DataFrame:
     """Read the named columns of one file whole; see `read_chunks`."""
-    parts = list(
-        read_chunks(path, labels=labels, numbers=numbers, optional=optional, encoding=encoding)
-    )
+    words: dict[str, Any] = {"optional": optional, "fields": fields, "encoding": encoding}
+    parts = list(read_chunks(path, labels=labels, numbers=numbers, **words))
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
@@ -73,6 +73,7 @@ def read_chunks(
     labels: Sequence[str] = (),
     numbers: Sequence[str] = (),
     optional: Sequence[str] = (),
+    fields: Mapping[str, str] | None = None,
     encoding: str = "utf-8-sig",
     rows: int = CHUNK,
 ) -> Iterator[pd.DataFrame]:
@@ -89,6 +90,8 @@ def read_chunks(
         Columns of numbers, where an empty cell, ``NA`` or ``NaN`` is missing.
     optional : sequence of str
         Those of the above that need not be there.
+    fields : mapping of str to str, optional
+        The argument that asked for a column, which an error about that column then names.
     encoding : str
         Of a CSV file; UTF-8 with or without a byte order mark by default.
     rows : int
@@ -105,7 +108,7 @@ def read_chunks(
     file = Path(path)
     _need_file(file)
     if file.suffix == ".parquet":
-        yield from _read_parquet(file, labels, numbers, optional, rows)
+        yield from _read_parquet(file, labels, numbers, optional, fields or {}, rows)
         return
     if file.suffixes[-1:] != [".csv"] and file.suffixes[-2:] != [".csv", ".gz"]:
         raise InputError(
@@ -117,7 +120,7 @@ def read_chunks(
         )
     start = 0
     with _opened(file, encoding) as stream:
-        wanted = _wanted(stream.header, labels, numbers, optional, file)
+        wanted = _wanted(stream.header, labels, numbers, optional, fields or {}, file)
         as_text = [*(name for name in labels if name in wanted), stream.beyond]
         reader = pd.read_csv(
             stream,
@@ -193,6 +196,7 @@ def _wanted(
     labels: Sequence[str],
     numbers: Sequence[str],
     optional: Sequence[str],
+    fields: Mapping[str, str],
     file: Path,
 ) -> list[str]:
     names = list(dict.fromkeys((*labels, *numbers)))
@@ -201,7 +205,7 @@ def _wanted(
         raise InputError(
             f"the column {both[0]!r} is named both as a label and as a number",
             code="conflicting_arguments",
-            field=both[0],
+            field=fields.get(both[0], both[0]),
             expected="one use of a column",
             got=both[0],
         )
@@ -219,7 +223,9 @@ def _wanted(
             raise _not_a_table(file, f"its first line is {header[0][:40]!r}")
     _refuse_twice(names, header, file)
     table = pd.DataFrame(columns=list(dict.fromkeys(header)))
-    need_columns(table, [name for name in names if name not in optional], field="columns")
+    for name in names:
+        if name not in optional:
+            need_columns(table, [name], field=fields.get(name, "columns"))
     return [name for name in names if name in header]
 
 
@@ -250,10 +256,12 @@ def _read_parquet(
     labels: Sequence[str],
     numbers: Sequence[str],
     optional: Sequence[str],
+    fields: Mapping[str, str],
     rows: int,
 ) -> Iterator[pd.DataFrame]:
     source = _open_parquet(file)
-    wanted = _wanted(list(source.schema_arrow.names), labels, numbers, optional, file)
+    header = list(source.schema_arrow.names)
+    wanted = _wanted(header, labels, numbers, optional, fields, file)
     empty = True
     for batch in source.iter_batches(batch_size=rows, columns=wanted):
         if batch.num_rows:

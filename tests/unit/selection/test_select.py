@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import pybridge as pb
+from pybridge._options import MOST_REPETITIONS
+from pybridge.errors import InputError
 from tests.unit.selection.samples import DIRECT, code_of, setting, units
 
 
@@ -23,6 +25,8 @@ from tests.unit.selection.samples import DIRECT, code_of, setting, units
         (dict(reference="median"), "unknown_option"),
         (dict(covariance="bootstrap"), "unknown_option"),
         (dict(repetitions=0), "bad_count"),
+        (dict(repetitions=MOST_REPETITIONS + 1), "bad_count"),
+        (dict(repetitions=10**30), "bad_count"),
         (dict(seed=-1), "bad_count"),
         (dict(seed=1.5), "bad_count"),
         (dict(split=1.0), "bad_split"),
@@ -39,6 +43,19 @@ from tests.unit.selection.samples import DIRECT, code_of, setting, units
 )
 def test_options_that_cannot_be(words: dict[str, Any], code: str) -> None:
     assert code_of(pb.select, *setting(), DIRECT, **{"outcome": "y", **words}) == code
+
+
+def test_repetitions_without_end_are_refused_with_the_bound() -> None:
+    table = pd.DataFrame({"y": [1.0], "d": ["a"], "f": [1.0]})
+    words: dict[str, Any] = dict(outcome="y", repetitions=10**9)
+    with pytest.raises(InputError) as of_select:
+        pb.select(*setting(), DIRECT, **words)
+    with pytest.raises(InputError) as of_evaluate:
+        pb.evaluate(table, domain="d", auxiliary=["f"], engine="native", **words)
+    error = of_select.value
+    assert (error.code, error.field, error.got) == ("bad_count", "repetitions", 10**9)
+    assert error.expected == f"a whole number, at least 1, at most {MOST_REPETITIONS}"
+    assert of_evaluate.value.to_dict() == error.to_dict()
 
 
 @pytest.mark.parametrize("score", ["db-cv", "naive", "adjusted", "sure", "split", "all"])

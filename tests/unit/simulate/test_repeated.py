@@ -73,6 +73,33 @@ def test_an_executor_of_any_kind_will_do() -> None:
         assert noise == simulate(lambda draw: {"noise": draw.rng.random()})
 
 
+class Shaped:
+    """What has an executor's methods, and is none by its class."""
+
+    def submit(self, function: Any, *given: Any) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(function(*given))
+        return future
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Nothing to leave."""
+
+
+class Otherwise(Shaped):
+    """Answers at once, and gives no future."""
+
+    def submit(self, function: Any, *given: Any) -> Any:
+        return function(*given)
+
+
+def test_what_has_the_methods_of_an_executor_will_do() -> None:
+    assert simulate(executor=Shaped()) == simulate()
+    with pytest.raises(InputError) as raised:
+        simulate(executor=Otherwise())
+    assert (raised.value.code, raised.value.field) == ("wrong_type", "executor")
+    assert raised.value.expected == "submit that returns a concurrent.futures.Future"
+
+
 def die(draw: Draw) -> dict[str, Any]:
     os._exit(3)
 
@@ -83,7 +110,13 @@ def test_the_troubles_of_an_executor() -> None:
     class Client:
         get_executor = None
 
-    for wrong, hint in ((2, None), (Client(), "Of a Dask client: client.get_executor().")):
+    class Busy(Shaped):
+        def get_executor(self) -> None:
+            """As a Dask client, which has submit and shutdown of its own."""
+
+    dask = "Of a Dask client: client.get_executor()."
+    wrongs = ((2, None), (Client(), dask), (Busy(), dask), (Shaped, None))
+    for wrong, hint in wrongs:
         with pytest.raises(InputError) as raised:
             simulate(executor=wrong)
         error = raised.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,26 @@ def test_another_encoding(tmp_path: Path, content: bytes, encoding: str) -> None
 def test_a_missing_column_and_the_nearest(tmp_path: Path) -> None:
     error = refused(written(tmp_path, TEXT), labels=["conty"])
     assert error.code == "missing_column" and error.hint and "county" in error.hint
+
+
+@pytest.mark.parametrize("name", ["units.csv", "units.parquet"])
+def test_an_error_of_a_column_names_who_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = written(tmp_path, TEXT, name)
+    # Of a Parquet file its names are all that is asked for before the error.
+    schema = SimpleNamespace(schema_arrow=SimpleNamespace(names=["county", "f", "y"]))
+    monkeypatch.setattr("pybridge.tables.files._open_parquet", lambda file: schema)
+    fields = {"conty": "domain", "z": "outcome", "f": "auxiliary"}
+    for labels, numbers, field in (
+        (["conty"], ["f"], "domain"),
+        (["county"], ["z"], "outcome"),
+        (["county"], ["nobody"], "columns"),
+        (["county", "f"], ["f"], "auxiliary"),
+    ):
+        with pytest.raises(InputError) as raised:
+            read_table(path, labels=labels, numbers=numbers, fields=fields)
+        assert raised.value.field == field
 
 
 def test_a_column_twice(tmp_path: Path) -> None:
