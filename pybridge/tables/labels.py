@@ -116,7 +116,11 @@ def _refuse_null(values: Any, name: str) -> None:
 def text_codes(column: pd.Series, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Codes and labels of a column taken as text, in order of appearance or sorted."""
     need_one_reading(column)
-    text = column.astype(str)
+    try:
+        text = column.astype(str)
+    except UnicodeEncodeError:  # pandas 3 keeps text as UTF-8, which has no half characters
+        refuse_unreadable(column.to_numpy(dtype=object), str(column.name))
+        raise
     _refuse_null(text.to_numpy(dtype=object), str(column.name))
     codes, found = pd.factorize(text, sort=sort)
     labels = np.asarray(found, dtype=object)
@@ -183,10 +187,7 @@ def _short(n: int) -> int:
 
 
 def _counts_from_zero(values: np.ndarray) -> np.ndarray | None:
-    """How often 0, 1, … stand in a column, read once in blocks; None for a long range.
-
-    Labels that start at 0, or not far above, need no copy of the column.
-    """
+    """How often 0, 1, … stand in a column, read once and not copied; None for a long range."""
     counts = np.zeros(0, dtype=np.intp)
     for start in range(0, len(values), _BLOCK):
         block = values[start : start + _BLOCK]
@@ -200,9 +201,8 @@ def _counts_from_zero(values: np.ndarray) -> np.ndarray | None:
 
 def _from_counts(offset: np.ndarray, counts: np.ndarray, low: int) -> Labels:
     used = counts > 0
-    labels = (np.flatnonzero(used) + low).astype(object)
     codes = offset if used.all() else (np.cumsum(used) - 1)[offset]
-    return Labels(codes, labels, counts[used])
+    return Labels(codes, (np.flatnonzero(used) + low).astype(object), counts[used])
 
 
 def _sorted_order(labels: np.ndarray) -> np.ndarray:

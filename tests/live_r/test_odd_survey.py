@@ -90,7 +90,7 @@ SAME = {
     "Float64": lambda v: pd.array(v, dtype="Float64"),
     "objects": lambda v: pd.Series(list(v), dtype=object),
     "integers": lambda v: pd.Series([int(x) for x in v], dtype=object),
-    "decimals": lambda v: pd.Series([decimal.Decimal(repr(x)) for x in v], dtype=object),
+    "decimals": lambda v: pd.Series([decimal.Decimal(repr(float(x))) for x in v], dtype=object),
     "sparse": pd.arrays.SparseArray,
 }
 
