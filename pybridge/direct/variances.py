@@ -150,8 +150,8 @@ def modelled_variances(
     score: np.ndarray,
     score_ht: np.ndarray,
     scale: np.ndarray,
+    size: np.ndarray,
     mean: np.ndarray | None = None,
-    size: np.ndarray | None = None,
 ) -> ModelledVariances:
     """Variances of z by a model for the element variances, with the covariance with HT.
 
@@ -162,10 +162,10 @@ def modelled_variances(
         As in `element_variances`.
     score_ht : numpy.ndarray
         Shape (m, p), HT's score coefficients.
+    size : numpy.ndarray
+        Shape (m,), N_i.
     mean : numpy.ndarray, optional
         Shape (m,), the estimates, for ``gvf``.
-    size : numpy.ndarray, optional
-        Shape (m,), N_i, for ``gvf``.
 
     Returns
     -------
@@ -189,15 +189,13 @@ def modelled_variances(
             got=f"{int(n.sum())} units in {int((n > 0).sum())} domains",
         )
     direct = np.stack([np.maximum(within_domain(form, c, c), 0.0) for c in (score_ht, score)])
-    # A_i = Σ w (w − 1) / N_i², with the sizes that turn this estimator's scores into residuals.
-    factor = (moments.weight_square[replicate] - moments.total[replicate][:, 0]) / scale**2
+    # A_i = Σ w (w − 1) / N_i². For Hájek the estimated size takes the place of N_i, and w N_i / N̂_i
+    # that of w: its weights need not sum to N_i, and no multiple of them changes its variance.
+    total = moments.total[replicate][:, 0]
+    factor = (moments.weight_square[replicate] - total * (scale / size)) / scale**2
     factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)
     if method == "gvf":
-        assert mean is not None and size is not None
-        # The same A_i; for Hájek's sake of weights that need not sum to N_i.
-        share = moments.total[replicate][:, 0] / (scale * size)
-        factor = moments.weight_square[replicate] / scale**2 - share
-        factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)
+        assert mean is not None
         variance = _generalised_variance_function(n, mean, direct[1], factor)
         ratio = np.sqrt(variance / np.where(direct[1] > 0, direct[1], np.nan))
         covariance = within_domain(form, score_ht, score) * ratio

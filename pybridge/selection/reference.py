@@ -190,6 +190,7 @@ def _modelled(request: DirectRequest, replicates: Replicates, score: np.ndarray)
             score=score,
             score_ht=score_ht,
             scale=np.where(scale > 0, scale, np.nan),
+            size=size,
         ).variance
     except FitError:
         return np.full(len(size), np.nan)

@@ -143,6 +143,7 @@ def _sampling_variance(
         score=score,
         score_ht=base.score[replicate],
         scale=scale,
+        size=size,
     )
     d = _variance_of(candidate, moments, replicate, z, base, found, scale=scale, size=size)
     return d, found.element / size

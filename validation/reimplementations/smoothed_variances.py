@@ -120,8 +120,8 @@ def smoothed_variances(direct, ht, sample, population, whole=None, *, size=None,
     """Linear empirical Bayes on the within-domain element variances, then back to the design.
 
     The weights B_i come from the estimator's own residuals and act on the whole 2 x 2 matrix of
-    (HT, estimator) elements. A_i = sum w (w - 1) / N_i^2 turns an element variance into that of an
-    estimate where the domain's number of units is fixed; where it is not, the squared mean residual
+    (HT, estimator) elements. A_i = sum w (w - 1) / N_i^2 (for Hajek of the weights w N_i / Nhat_i,
+    so that no multiple of them matters) turns an element variance into that of an estimate where the domain's number of units is fixed; where it is not, the squared mean residual
     b_i^2 comes in, free_i times. The pooled design effect is sum d_i over what independent draws
     would have, over the domains with two units or more. The covariance takes the geometric mean of
     the two design effects, so that the pair stays positive semidefinite.
@@ -138,7 +138,7 @@ def smoothed_variances(direct, ht, sample, population, whole=None, *, size=None,
     n = D.sum(axis=0)
     use = n >= 2
     N = np.where(n > 0, population.N if size is None else size, 1.0)
-    A = (sample.w * (sample.w - 1)) @ D / N**2
+    A = sample.w**2 @ D / N**2 - sample.w @ D / (N * population.N)
     one = Direct(n, sample.w[:, None] * D / N, np.ones_like(sample.y))
     free = np.where(n > 0, variances(one, sample), 0) / np.where(A > 0, A, 1)
     free = np.where((A > 0) & (np.abs(free) > 1e-12), free, 0)
