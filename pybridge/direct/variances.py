@@ -189,8 +189,8 @@ def modelled_variances(
             got=f"{int(n.sum())} units in {int((n > 0).sum())} domains",
         )
     direct = np.stack([np.maximum(within_domain(form, c, c), 0.0) for c in (score_ht, score)])
-    # A_i = Σ w (w − 1) / N_i². For Hájek the estimated size takes the place of N_i, and w N_i / N̂_i
-    # that of w: its weights need not sum to N_i, and no multiple of them changes its variance.
+    # A_i = Σ w (w − 1) / N_i². For Hájek of the weights w N_i / Σ w: its own need not sum to N_i,
+    # and no multiple of them changes its variance.
     total = moments.total[replicate][:, 0]
     factor = (moments.weight_square[replicate] - total * (scale / size)) / scale**2
     factor = np.where(n > 0, np.maximum(factor, 0.0), np.nan)

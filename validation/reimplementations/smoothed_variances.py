@@ -121,8 +121,9 @@ def smoothed_variances(direct, ht, sample, population, whole=None, *, size=None,
 
     The weights B_i come from the estimator's own residuals and act on the whole 2 x 2 matrix of
     (HT, estimator) elements. A_i = sum w (w - 1) / N_i^2 (for Hajek of the weights w N_i / Nhat_i,
-    so that no multiple of them matters) turns an element variance into that of an estimate where the domain's number of units is fixed; where it is not, the squared mean residual
-    b_i^2 comes in, free_i times. The pooled design effect is sum d_i over what independent draws
+    so that no multiple of them matters) turns an element variance into that of an estimate where
+    the domain's number of units is fixed; where it is not, the squared mean residual b_i^2 comes
+    in, free_i times. The pooled design effect is sum d_i over what independent draws
     would have, over the domains with two units or more. The covariance takes the geometric mean of
     the two design effects, so that the pair stays positive semidefinite.
 
