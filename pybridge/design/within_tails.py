@@ -52,8 +52,7 @@ class TailMoments(Record):
 
         0 without spread, and where nothing but rounding is left of the excess.
         """
-        rows, cols = packed_index(len(residual))
-        product = residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0)
+        product = residual_products(residual)
         (a, b), (h, c) = self.of_fourth, self.of_square
 
         def combined(k: float) -> tuple[float, float]:
@@ -67,6 +66,12 @@ class TailMoments(Record):
         if not excess > _ROUNDING * size:
             return 0.0
         return 1.0 if noise <= excess else excess / noise
+
+
+def residual_products(residual: np.ndarray) -> np.ndarray:
+    """The products g (S,) of a residual's coefficients c (p − 1,): c_a c_b, twice where a < b."""
+    rows, cols = packed_index(len(residual))
+    return np.asarray(residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0))
 
 
 def tail_moments(cells: Cells) -> TailMoments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pybridge._options import need_kind
 from pybridge._record import Record
 from pybridge.design.cell_pass import make_cells, plan_pass, unit_arrays
 from pybridge.design.cells import Cells
@@ -92,18 +93,8 @@ def domain_sample(
 
 def need_design(design: object, population: object) -> None:
     """Both arguments of the right kind, told apart where they were swapped."""
-    for value, kind, field, maker in (
-        (design, SurveyDesign, "design", "survey_design"),
-        (population, Population, "population", "population"),
-    ):
-        if not isinstance(value, kind):
-            raise InputError(
-                f"{field} must come from pybridge.{maker}(...)",
-                code="wrong_type",
-                field=field,
-                expected=kind.__name__,
-                got=type(value).__name__,
-            )
+    need_kind("design", design, SurveyDesign, "survey_design")
+    need_kind("population", population, Population, "population")
 
 
 def auxiliary_positions(

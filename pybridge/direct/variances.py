@@ -29,6 +29,7 @@ import numpy as np
 
 from pybridge._record import Record
 from pybridge.design.variance import DomainMoments
+from pybridge.design.within_tails import residual_products
 from pybridge.direct.linear import within_domain
 from pybridge.errors import FitError
 
@@ -134,8 +135,7 @@ def element_variances(
 
 def _kurtosis(fourth: np.ndarray, residual: np.ndarray) -> float:
     """Pooled kurtosis of a residual c'(y, f) about its domain means; 3 where it has no spread."""
-    rows, cols = np.triu_indices(len(residual))
-    product = residual[rows] * residual[cols] * np.where(rows == cols, 1.0, 2.0)
+    product = residual_products(residual)
     spread = fourth[0, 1:] @ product
     if spread <= 0:
         return 3.0

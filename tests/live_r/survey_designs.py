@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from pybridge import datasets
 from pybridge.engines import survey
 
 
@@ -19,6 +22,16 @@ clus2 <- svydesign(id = ~dnum + snum, fpc = ~fpc1 + fpc2, data = apiclus2)
 totals <- c(`(Intercept)` = 6194, api99 = 3914069)
 cal <- function(...) calibrate(clus1, ~api99, totals, ...)
 """
+
+
+def api_tables():
+    """The samples, with gaps in the one of two stages as in DESIGNS."""
+    found = {n: datasets.from_r("survey", n, file="api") for n in ("apistrat", "apiclus1")}
+    two = datasets.from_r("survey", "apiclus2", file="api")
+    row = np.arange(1, len(two) + 1)
+    two["gap"] = two["meals"].where(row % 9 != 0)
+    two["group"] = two["stype"].astype(object).where(row % 5 != 0)
+    return {**found, "apiclus2": two}
 
 
 def designs(tables, mode):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pybridge import datasets
 from pybridge.engines import survey
 from pybridge.errors import EngineError, InputError
-from tests.live_r.survey_designs import DESIGNS, TOTALS, designs
+from tests.live_r.survey_designs import DESIGNS, TOTALS, api_tables, designs
 
 
 pytestmark = pytest.mark.r("survey")
@@ -16,12 +15,7 @@ pytestmark = pytest.mark.r("survey")
 
 @pytest.fixture(scope="module")
 def tables():
-    found = {n: datasets.from_r("survey", n, file="api") for n in ("apistrat", "apiclus1")}
-    two = datasets.from_r("survey", "apiclus2", file="api")
-    row = np.arange(1, len(two) + 1)
-    two["gap"] = two["meals"].where(row % 9 != 0)
-    two["group"] = two["stype"].astype(object).where(row % 5 != 0)
-    return {**found, "apiclus2": two}
+    return api_tables()
 
 
 @pytest.fixture(scope="module", params=["raw", "guarded"])
