@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -200,19 +200,24 @@ def _epsilon(epsilon: Any) -> Any:
     return positive("epsilon", epsilon)
 
 
+def _need_names(what: str, field: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """InputError unless both are the same names, in whatever order."""
+    if set(given) != set(known):
+        raise InputError(
+            what,
+            code="unknown_total",
+            field=field,
+            expected=listed(known, most=20),
+            got=listed(given, most=20),
+        )
+
+
 def _order_epsilon(options: dict[str, Any], totals: Mapping[str, float]) -> None:
     """Tolerances by name in the order of the totals; R takes them by position."""
     given = options["epsilon"]
     if not isinstance(given, Mapping):
         return
-    if set(given) != set(totals):
-        raise InputError(
-            "epsilon must have the names of the totals",
-            code="unknown_total",
-            field="epsilon",
-            expected=listed(totals, most=20),
-            got=listed(given, most=20),
-        )
+    _need_names("epsilon must have the names of the totals", "epsilon", given, totals)
     options["epsilon"] = np.array([given[name] for name in totals])
 
 
@@ -302,15 +307,9 @@ def _in_order(
     }
     terms = list(requests.ask("survey_terms", inputs, asked).value["terms"])
     shown = [read.label(term) for term in terms]
+    what = "population totals must have the names of the auxiliary variables in R"
     for given in totals.values():
-        if set(shown) != set(given):
-            raise InputError(
-                "population totals must have the names of the auxiliary variables in R",
-                code="unknown_total",
-                field="population",
-                expected=listed(shown, most=20),
-                got=listed(given, most=20),
-            )
+        _need_names(what, "population", given, shown)
     variance = options.get("variance")
     if variance is not None:
         if variance.shape not in ((len(terms),), (len(design.frame),)):
