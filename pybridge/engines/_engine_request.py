@@ -28,13 +28,13 @@ _ALSO = {"rjags": ("coda",)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SaeRequest(Record):
+class EngineRequest(Record):
     """The request, without the data.
 
     Attributes
     ----------
     function : str
-        R's name of it, without ``sae::``.
+        R's name of it, without its package's.
     arguments : mapping
         R's own arguments under R's own names; columns and tables by name.
     mode : str
@@ -69,11 +69,6 @@ class SaeRequest(Record):
         return f"{self.package}::{self.function}({words}); mode {self.mode}{seed}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EngineRequest(SaeRequest):
-    """A request to another package than sae."""
-
-
 def request(
     function: str,
     arguments: Mapping[str, Any],
@@ -84,7 +79,7 @@ def request(
     time_limit: float | None,
     random: bool = False,
     package: str = "sae",
-) -> SaeRequest:
+) -> EngineRequest:
     """A checked request.
 
     Parameters
@@ -104,8 +99,7 @@ def request(
         seed = whole_number("seed", seed, least=0, most=_MOST_SEED)
     if random and seed is None:
         seed = secrets.randbelow(_MOST_SEED)
-    kind = SaeRequest if package == "sae" else EngineRequest
-    return kind(
+    return EngineRequest(
         package=package,
         function=function,
         arguments=dict(arguments),
@@ -135,7 +129,9 @@ def iterations(value: Any) -> int:
     return whole_number("MAXITER", value, least=0)
 
 
-def refuse_cost(asked: SaeRequest, *, rows: int, seconds: float, matrices: int, hint: str) -> None:
+def refuse_cost(
+    asked: EngineRequest, *, rows: int, seconds: float, matrices: int, hint: str
+) -> None:
     """InputError where R would need more time than is allowed, or more memory than there may be.
 
     Parameters
@@ -169,7 +165,7 @@ def _readable(seconds: float) -> str:
 
 
 def ask(
-    shim: str, inputs: Mapping[str, Any], asked: SaeRequest, *, may_fail: bool = False
+    shim: str, inputs: Mapping[str, Any], asked: EngineRequest, *, may_fail: bool = False
 ) -> Reply:
     """Call a shim of the request's package.
 
@@ -181,7 +177,7 @@ def ask(
     Raises
     ------
     InputError
-        Where the formula is refused, before sae is called.
+        Where the formula is refused, before the package is called.
     EngineError
         Where R stops.
     EngineUnavailable, EngineTimeout, WorkerDied

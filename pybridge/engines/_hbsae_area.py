@@ -18,7 +18,7 @@ from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._sae_input import domain_labels, refuse_twice
 from pybridge.engines._sae_likelihood import AreaData, fay_herriot_likelihoods
 from pybridge.engines._sae_optimum import fay_herriot_optimum
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -154,7 +154,7 @@ def _cv_weights(table: pd.DataFrame, given: Any, seen: np.ndarray) -> dict[str, 
     return {"CVweights": values[seen]}
 
 
-def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
+def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
     """The request, and R's options under R's names."""
     method = choose("method", given["method"], METHODS)
     tolerance = real_number("rel_int_tol", given["rel_int_tol"])
@@ -206,7 +206,7 @@ def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
     return requests.request("fSAE.Area", arguments, **words, seed=None, package="hbsae"), options
 
 
-def _guarded(inputs: dict[str, Any], asked: SaeRequest, reply: Reply) -> HbsaeFit:
+def _guarded(inputs: dict[str, Any], asked: EngineRequest, reply: Reply) -> HbsaeFit:
     n = len(inputs["estimate"])
     X = inputs["X"] if inputs.get("X") is not None else np.ones((n, 1))
     m, p = X.shape
@@ -274,7 +274,7 @@ def _in_order(reply: Reply, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: requests.numbers(reply.value[name])[rows] for name in ("est", "mse")}
 
 
-def _ask(inputs: Mapping[str, Any], asked: SaeRequest, *, may_fail: bool = False) -> Reply:
+def _ask(inputs: Mapping[str, Any], asked: EngineRequest, *, may_fail: bool = False) -> Reply:
     """The call; what is kept for the record alone does not cross."""
     sent = {name: item for name, item in inputs.items() if name not in ("labels", "back")}
     return requests.ask("hbsae_fSAE_Area", sent, asked, may_fail=may_fail)
@@ -282,7 +282,7 @@ def _ask(inputs: Mapping[str, Any], asked: SaeRequest, *, may_fail: bool = False
 
 def _record(
     inputs: Mapping[str, Any],
-    asked: SaeRequest,
+    asked: EngineRequest,
     reply: Reply,
     *,
     status: str = "converged",

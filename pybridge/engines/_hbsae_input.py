@@ -12,7 +12,7 @@ from pybridge._checks import collinear_columns, listed, need_frame, need_range, 
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values, refuse_twice
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.tables.area import check_variances
 
@@ -24,7 +24,7 @@ def fsae_inputs(
     variance: np.ndarray,
     X: str | pd.DataFrame | None,
     x: str | None,
-    asked: SaeRequest,
+    asked: EngineRequest,
 ) -> dict[str, Any]:
     """What the shim takes: areas with a direct estimate first, X in that order (raw: as it is)."""
     seen = ~np.isnan(estimate)
@@ -51,7 +51,7 @@ def fsae_inputs(
 
 
 def _design(
-    table: pd.DataFrame, formula: str, field: str, asked: SaeRequest
+    table: pd.DataFrame, formula: str, field: str, asked: EngineRequest
 ) -> tuple[np.ndarray, list[str]]:
     """R's own design matrix of a formula."""
     read = read_one_sided(formula, table, field=field)
@@ -97,7 +97,7 @@ def _given_matrix(
     return matrix[[place[str(label)] for label in wanted]], wanted, None
 
 
-def check_inputs(inputs: Mapping[str, Any], asked: SaeRequest) -> None:
+def check_inputs(inputs: Mapping[str, Any], asked: EngineRequest) -> None:
     """What hbsae would stop at with other words, or pass over."""
     variance, labels = inputs["variance"], inputs["labels"]
     n = len(variance)

@@ -26,7 +26,7 @@ from pybridge.engines._metafor_input import (
 )
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_input import column_values, domain_labels
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -184,7 +184,7 @@ def rma_mv(
     return _record(table, labels, inputs, read, asked, reply, **verdict)
 
 
-def _request(given: Mapping[str, Any]) -> tuple[SaeRequest, dict[str, Any]]:
+def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
     """The request, and R's options beside table and formulas, under R's names."""
     struct = given["struct"]
     structures = [struct] if isinstance(struct, (str, bytes)) or not np.ndim(struct) else struct
@@ -278,7 +278,7 @@ def _record(
     labels: np.ndarray,
     inputs: Mapping[str, Any],
     read: Mapping[str, Any],
-    asked: SaeRequest,
+    asked: EngineRequest,
     reply: Reply,
     *,
     status: str = "converged",

@@ -13,7 +13,7 @@ from pybridge._checks import collinear_columns, listed, need_range, numeric_colu
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._r_formula import FUNCTIONS
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.r import Reply
 from pybridge.tables.area import check_counts, check_variances
@@ -34,7 +34,7 @@ def check_table(
     labels: np.ndarray,
     inputs: Mapping[str, Any],
     read: Mapping[str, Any],
-    asked: SaeRequest,
+    asked: EngineRequest,
 ) -> np.ndarray:
     """InputError for what metafor would leave out or change; the design matrix (m, p)."""
     requests.refuse_cost(
@@ -87,7 +87,7 @@ def check_table(
 
 
 def _design(
-    table: pd.DataFrame, inputs: Mapping[str, Any], read: Mapping[str, Any], asked: SaeRequest
+    table: pd.DataFrame, inputs: Mapping[str, Any], read: Mapping[str, Any], asked: EngineRequest
 ) -> np.ndarray:
     intercept = bool(asked.arguments["intercept"])
     whole = read["mods"]
@@ -115,7 +115,7 @@ def _design(
 
 
 def beside_the_optimum(
-    inputs: Mapping[str, Any], asked: SaeRequest, reply: Reply, x: np.ndarray
+    inputs: Mapping[str, Any], asked: EngineRequest, reply: Reply, x: np.ndarray
 ) -> dict[str, Any]:
     """Status, exact optimum and notes of a guarded call."""
     if reply.error is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 from pybridge._checks import key_column, need_columns, need_frame, real_array
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, condition_of, r_names, read_one_sided
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 
 
@@ -128,7 +128,7 @@ def flags_of_rows(subset: Any, m: int) -> np.ndarray | None:
     )
 
 
-def kept_rows(inputs: Mapping[str, Any], m: int, asked: SaeRequest) -> np.ndarray:
+def kept_rows(inputs: Mapping[str, Any], m: int, asked: EngineRequest) -> np.ndarray:
     """Which rows are in the subset (m,), as R would have them; all without one."""
     rows = np.ones(m, dtype=bool)
     if inputs["rows"] is not None:

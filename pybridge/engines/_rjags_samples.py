@@ -12,7 +12,7 @@ from pybridge._checks import name_list, real_array
 from pybridge._options import whole_number, yes_or_no
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._rjags_record import COLUMNS, SMALLEST_SIZE, WORST_R_HAT, JagsSamples
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -176,7 +176,7 @@ def jags_request(
     given: Mapping[str, Any],
     *,
     drawn: bool = True,
-) -> tuple[SaeRequest, dict[str, Any]]:
+) -> tuple[EngineRequest, dict[str, Any]]:
     """The checked request, and what the shim takes beside model and data.
 
     Parameters
@@ -244,7 +244,7 @@ def _named(words: Sequence[str], named: Mapping[str, Sequence[str]] | None) -> n
 
 
 def jags_record(
-    asked: SaeRequest,
+    asked: EngineRequest,
     inputs: Mapping[str, Any],
     reply: Reply,
     *,

@@ -14,7 +14,7 @@ from pybridge.engines._sae_input import AreaInput, area_input, design
 from pybridge.engines._sae_likelihood import AreaData, fay_herriot_likelihoods
 from pybridge.engines._sae_optimum import fay_herriot_optimum
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.provenance import provenance
 from pybridge.r import Reply
 
@@ -119,7 +119,7 @@ def mseFH(
     return _fit(data, formula, vardir, domain, asked)
 
 
-def _request(function: str, given: Mapping[str, Any]) -> SaeRequest:
+def _request(function: str, given: Mapping[str, Any]) -> EngineRequest:
     replicates = whole_number("B", given["B"], least=0)
     arguments = {
         "formula": given["formula"],
@@ -133,13 +133,13 @@ def _request(function: str, given: Mapping[str, Any]) -> SaeRequest:
     return requests.request(function, arguments, **common, random=replicates > 0)
 
 
-def options_of(asked: SaeRequest) -> dict[str, Any]:
+def options_of(asked: EngineRequest) -> dict[str, Any]:
     """R's arguments beside formula and columns."""
     return {k: v for k, v in asked.arguments.items() if k not in ("formula", "vardir", "proxmat")}
 
 
 def _fit(
-    data: pd.DataFrame, formula: str, vardir: str, domain: str | None, asked: SaeRequest
+    data: pd.DataFrame, formula: str, vardir: str, domain: str | None, asked: EngineRequest
 ) -> SaeFit:
     table = area_input(data, formula, vardir, domain=domain, asked=asked)
     requests.refuse_cost(
@@ -162,7 +162,7 @@ def _fit(
 def _guarded(
     table: AreaInput,
     points: AreaData,
-    asked: SaeRequest,
+    asked: EngineRequest,
     shim: str,
     inputs: dict[str, Any],
     reply: Reply,
@@ -200,7 +200,7 @@ def _guarded(
     )
 
 
-def _terms(inputs: Mapping[str, Any], asked: SaeRequest) -> list[str]:
+def _terms(inputs: Mapping[str, Any], asked: EngineRequest) -> list[str]:
     return list(requests.ask("sae_design", inputs, asked).value["terms"])
 
 
@@ -242,7 +242,7 @@ def fit_status(value: Mapping[str, Any], *, n: int, p: int) -> str:
 
 def area_fit(
     table: AreaInput,
-    asked: SaeRequest,
+    asked: EngineRequest,
     shim: str,
     inputs: Mapping[str, Any],
     reply: Reply,

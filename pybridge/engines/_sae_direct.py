@@ -12,7 +12,7 @@ from pybridge._checks import key_column, listed
 from pybridge._options import yes_or_no
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_direct_record import SaeDomainEstimates, domain_estimates, unit_facts
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import (
     DomainTable,
     domain_table,
@@ -186,7 +186,9 @@ def pssynt(
     )
 
 
-def direct_request(function: str, given: Mapping[str, Any], more: Mapping[str, Any]) -> SaeRequest:
+def direct_request(
+    function: str, given: Mapping[str, Any], more: Mapping[str, Any]
+) -> EngineRequest:
     """What is asked of one of the three functions, from their arguments."""
     names = ("y", "dom", "sweight", "ps")
     arguments = {name: given[name] for name in names if given.get(name) is not None}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge._checks import listed
 from pybridge._record import Record, plain
-from pybridge.engines._engine_request import SaeRequest, hand_on, numbers, said
+from pybridge.engines._engine_request import EngineRequest, hand_on, numbers, said
 from pybridge.engines._engine_units import SaeUnitRecord, digest
 from pybridge.provenance import provenance
 from pybridge.r import Factor, Reply
@@ -131,7 +131,7 @@ class SaeDomainEstimates(SaeUnitRecord):
 
 
 def domain_estimates(
-    asked: SaeRequest,
+    asked: EngineRequest,
     shim: str,
     inputs: Mapping[str, Any],
     names: Mapping[str, str],

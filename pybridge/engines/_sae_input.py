@@ -21,7 +21,7 @@ from pybridge._checks import (
 from pybridge._record import Record
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.engines._sae_likelihood import AreaData
-from pybridge.engines._engine_request import SaeRequest, ask
+from pybridge.engines._engine_request import EngineRequest, ask
 from pybridge.errors import InputError
 from pybridge.tables.area import check_counts, check_variances
 
@@ -73,7 +73,7 @@ class AreaInput(Record):
 
 
 def area_input(
-    data: pd.DataFrame, formula: str, vardir: str, *, domain: str | None, asked: SaeRequest
+    data: pd.DataFrame, formula: str, vardir: str, *, domain: str | None, asked: EngineRequest
 ) -> AreaInput:
     """Read and check a table with one row a domain.
 
@@ -110,7 +110,7 @@ def ordered_input(
     vardir: str,
     *,
     domains: np.ndarray,
-    asked: SaeRequest,
+    asked: EngineRequest,
     times: np.ndarray | None = None,
     order: np.ndarray | None = None,
 ) -> AreaInput:
@@ -234,7 +234,7 @@ def refuse_missing(table: pd.DataFrame, read: RFormula, labels: np.ndarray) -> N
             )
 
 
-def design(table: AreaInput, asked: SaeRequest) -> AreaData:
+def design(table: AreaInput, asked: EngineRequest) -> AreaData:
     """Outcome, variances and R's own design matrix, checked before sae is called.
 
     Raises

@@ -16,7 +16,7 @@ import pandas as pd
 from pybridge._files import need_parent, write_text
 from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
-from pybridge.engines._engine_request import SaeRequest, numbers
+from pybridge.engines._engine_request import EngineRequest, numbers
 from pybridge.provenance import Provenance
 
 # The words of a fit are the package's; sae's own verdicts are its flag, or that it stopped.
@@ -29,7 +29,7 @@ class SaeRecord(Record):
 
     Attributes
     ----------
-    request : SaeRequest
+    request : EngineRequest
         Function, R's own arguments, mode, level, seed, time limit.
     shim : str
         The R function of pybridge that made the call.
@@ -46,7 +46,7 @@ class SaeRecord(Record):
     provenance : Provenance
     """
 
-    request: SaeRequest
+    request: EngineRequest
     shim: str
     inputs: Mapping[str, Any]
     value: Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pybridge import _r_text as r
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 
 # Arguments of sae that are columns of `data`, and those that are tables of their own.
 _COLUMNS = ("vardir", "y", "dom", "sweight", "ps")
@@ -25,7 +25,7 @@ _HEAD = """\
 
 
 def sae_script(
-    asked: SaeRequest,
+    asked: EngineRequest,
     inputs: Mapping[str, Any],
     labels: Mapping[str, Any] | None,
     *,
@@ -35,7 +35,7 @@ def sae_script(
 
     Parameters
     ----------
-    asked : SaeRequest
+    asked : EngineRequest
     inputs : mapping
         As the shim got them.
     labels : mapping or None
@@ -61,7 +61,7 @@ def sae_script(
     return "".join(parts)
 
 
-def _call(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
+def _call(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
     words = [str(inputs["formula"])] if inputs.get("formula") else []
     for name in _COLUMNS:
         if inputs.get(name) is not None:
@@ -75,7 +75,7 @@ def _call(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
     return f"fit <- sae::{asked.function}(\n  " + ",\n  ".join([*words, "data = data"]) + "\n)\n"
 
 
-def _at_zero(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
+def _at_zero(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
     """What the guarded mode puts in place of sae's NA; the function is the bridge's own."""
     text = (resources.files("pybridge.r") / "shims" / "sae.R").read_text(encoding="utf-8")
     start = text.index("\nsae_fh_at_zero <- function") + 1
@@ -98,7 +98,7 @@ def _at_zero(asked: SaeRequest, inputs: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _tail(asked: SaeRequest, labels: Mapping[str, Any] | None) -> str:
+def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
     if labels is None:
         return "print(fit)\n"
     rows = ", ".join(f"{name} = {_column(column)}" for name, column in labels.items())

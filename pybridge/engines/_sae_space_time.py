@@ -23,7 +23,7 @@ from pybridge.engines._sae_likelihood import AreaData, proximity
 from pybridge.engines._sae_optimum import space_time_optimum, space_time_restricted
 from pybridge.engines._sae_proximity import proximity_matrix, remarks
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.r import Reply
 from pybridge.tables.labels import encode
@@ -154,7 +154,7 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeFit:
     return area_fit(table, asked, shim, inputs, reply, exact=exact, status=status, notes=notes)
 
 
-def _request(function: str, given: Mapping[str, Any]) -> SaeRequest:
+def _request(function: str, given: Mapping[str, Any]) -> EngineRequest:
     choose("mode", given["mode"], ("guarded", "raw"))
     counts = _counts(given)
     arguments = {
@@ -233,7 +233,7 @@ def _counts(given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _in_order(
-    data: pd.DataFrame, read: Any, given: Mapping[str, Any], asked: SaeRequest
+    data: pd.DataFrame, read: Any, given: Mapping[str, Any], asked: EngineRequest
 ) -> AreaInput:
     """The table by domain, then time, every combination once."""
     domain = given["domain"] or "domain"
@@ -273,7 +273,7 @@ def _in_order(
 
 
 def _compared(
-    points: AreaData, matrix: np.ndarray, asked: SaeRequest, reply: Reply
+    points: AreaData, matrix: np.ndarray, asked: EngineRequest, reply: Reply
 ) -> tuple[dict[str, Any], str | None, list[str]]:
     """sae's answer beside the highest restricted likelihood reached from it and from elsewhere."""
     found = None if reply.error else reply.value.get("component_estimate")

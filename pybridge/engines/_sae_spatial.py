@@ -22,7 +22,7 @@ from pybridge.engines._sae_likelihood import (
 from pybridge.engines._sae_optimum import LARGEST_CORRELATION, Optimum, spatial_optimum
 from pybridge.engines._sae_proximity import proximity_matrix, remarks
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.r import Reply
 
 # sae divides the change of rho by rho with its sign, and so never looks at a negative one: then it
@@ -177,7 +177,7 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeFit:
     return _Guarded(table, design(table, asked), asked, inputs, matrix).fit()
 
 
-def _request(function: str, given: Mapping[str, Any]) -> SaeRequest:
+def _request(function: str, given: Mapping[str, Any]) -> EngineRequest:
     methods = ("REML",) if function == "npbmseSFH" else ("REML", "ML")
     arguments = {"formula": given["formula"], "vardir": given["vardir"], "proxmat": "proxmat"}
     if "B" in given:
@@ -198,7 +198,7 @@ class _Guarded:
         self,
         table: AreaInput,
         points: AreaData,
-        asked: SaeRequest,
+        asked: EngineRequest,
         inputs: dict[str, Any],
         matrix: np.ndarray,
     ) -> None:

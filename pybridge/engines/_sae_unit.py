@@ -18,7 +18,7 @@ from pybridge.engines._sae_input import (
     refuse_formula,
     refuse_missing,
 )
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._sae_unit_guard import beside_the_optimum, check_units, selected_domains
 from pybridge.engines._sae_unit_record import SaeUnitFit
 from pybridge.engines._engine_units import (
@@ -133,7 +133,7 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeUnitFit:
     return _guarded(given, data, read, asked, shim)
 
 
-def _inputs(given: Mapping[str, Any], read: RFormula, asked: SaeRequest) -> dict[str, Any]:
+def _inputs(given: Mapping[str, Any], read: RFormula, asked: EngineRequest) -> dict[str, Any]:
     names = ("B", "method")
     return {
         "formula": read.code,
@@ -149,7 +149,7 @@ def _rawselected_domains(selected: Sequence[Any] | None) -> Any:
 
 
 def _guarded(
-    given: Mapping[str, Any], data: pd.DataFrame, read: RFormula, asked: SaeRequest, shim: str
+    given: Mapping[str, Any], data: pd.DataFrame, read: RFormula, asked: EngineRequest, shim: str
 ) -> SaeUnitFit:
     refuse_formula(read)
     unit_numbers(data, str(read.outcome), field="formula")
@@ -200,7 +200,7 @@ def _guarded(
 def _record(
     given: Mapping[str, Any],
     read: RFormula,
-    asked: SaeRequest,
+    asked: EngineRequest,
     shim: str,
     inputs: Mapping[str, Any],
     sent: Mapping[str, Any],

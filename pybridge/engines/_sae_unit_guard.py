@@ -10,7 +10,7 @@ import numpy as np
 from pybridge._checks import collinear_columns, listed
 from pybridge.engines._sae_area import FEW_SPARE_DOMAINS
 from pybridge.engines._sae_nested import nested_log_likelihood, nested_optimum
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import DomainTable, need_domains
 from pybridge.errors import InputError
 from pybridge.r import Reply
@@ -76,7 +76,7 @@ def selected_domains(
 
 
 def beside_the_optimum(
-    reply: Reply, y: np.ndarray, x: np.ndarray, codes: np.ndarray, asked: SaeRequest
+    reply: Reply, y: np.ndarray, x: np.ndarray, codes: np.ndarray, asked: EngineRequest
 ) -> tuple[dict[str, Any], str | None, list[str]]:
     """lme4's answer beside the likelihood's maximum, and the status that follows."""
     method = asked.arguments["method"]

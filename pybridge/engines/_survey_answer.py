@@ -10,7 +10,7 @@ import numpy as np
 from pybridge._checks import listed
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import RFormula, read_formula, read_one_sided
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import digest
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
@@ -128,7 +128,7 @@ def _labelled(words: Sequence[str], names: Mapping[str, str]) -> np.ndarray:
 
 def _record(
     design: SvyDesign,
-    asked: SaeRequest,
+    asked: EngineRequest,
     inputs: Mapping[str, Any],
     names: Mapping[str, str],
     units: Mapping[str, Any],

@@ -13,7 +13,7 @@ from pybridge._checks import need_frame, real_array
 from pybridge._options import LONELY_PSU, MODES, choose, real_number, yes_or_no
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, r_names, read_one_sided
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._survey_units import check_design
 from pybridge.errors import InputError
 
@@ -188,7 +188,7 @@ def svydesign(
     return design
 
 
-def design_request(design: SvyDesign, function: str, **words: Any) -> SaeRequest:
+def design_request(design: SvyDesign, function: str, **words: Any) -> EngineRequest:
     """A request about the design, for messages and records."""
     arguments = {"design": design.summary(), **words.pop("arguments", {})}
     return requests.request(

@@ -23,7 +23,7 @@ from pybridge.engines._sae_likelihood import (
     spatial_likelihoods,
 )
 from pybridge.engines._sae_record import SaeFit
-from pybridge.engines._engine_request import SaeRequest
+from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._sae_spatial import TIGHT, mseSFH
 from pybridge.errors import InputError
 from pybridge.smoothing._area_fit import AreaFit
@@ -73,7 +73,7 @@ def fit(table: AreaTable, spec: FayHerriotSpec) -> AreaFit:
 
 def call_of(
     table: AreaTable, spec: FayHerriotSpec, exact: Mapping[str, Any]
-) -> tuple[SaeRequest, dict[str, Any]]:
+) -> tuple[EngineRequest, dict[str, Any]]:
     """What was asked of sae, and its inputs, to ask again or to write a script.
 
     Domains without a direct estimate, which sae is not given, are left out; ``exact`` tells of a
@@ -89,7 +89,7 @@ def call_of(
     if spec.correlation is not None:
         arguments["proxmat"] = "proxmat"
     function = "mseFH" if spec.correlation is None else "mseSFH"
-    asked = SaeRequest(function, arguments, spec.mode, spec.level, spec.seed, time_limit)
+    asked = EngineRequest(function, arguments, spec.mode, spec.level, spec.seed, time_limit)
     inputs = area_input(frame, formula, "variance", domain="row", asked=asked).for_r()
     return asked, {**inputs, "proxmat": spec.proximity, "options": options}
 
