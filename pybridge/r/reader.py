@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ from pybridge.r.wire import Factor
 from pybridge.r.worker import read_file
 
 _WINDOW = 1 << 16
+# Text vectors up to this length, names above all, are looked for among those read before.
+_REPEATED = 256
+# What needs nothing more where it has no attributes.
+_PLAIN = (wire.DOUBLE, wire.TEXT, wire.RAW)
 
 
 class _Reader:
@@ -20,6 +25,7 @@ class _Reader:
         self.buffer = memoryview(buffer)
         self.at = 0
         self.symbols: list[str] = []
+        self.texts: dict[int, tuple[bytes, list[str | None]]] = {}
 
     def need(self, count: int) -> int:
         """The place of the next ``count`` bytes in the buffer, which may be another one then."""
@@ -28,9 +34,9 @@ class _Reader:
         return self.at
 
     def word(self) -> int:
-        start = self.need(4)
+        value: int = wire.WORD.unpack_from(self.buffer, self.at)[0]
         self.at += 4
-        return wire.WORD.unpack_from(self.buffer, start)[0]
+        return value
 
     def take(self, count: int) -> memoryview:
         start = self.need(count)
@@ -45,15 +51,32 @@ class _Reader:
         return count
 
     def numbers(self, dtype: type, count: int) -> np.ndarray:
-        return np.frombuffer(self.take(count * np.dtype(dtype).itemsize), dtype=dtype).copy()
+        size = count * np.dtype(dtype).itemsize
+        start = self.need(size)
+        self.at += size
+        if not count:
+            return np.empty(0, dtype=dtype)
+        return np.frombuffer(self.buffer, dtype=dtype, count=count, offset=start).copy()
 
     def doubles(self, count: int) -> np.ndarray:
         """R's NA is a signalling NaN, at which arithmetic may warn: it becomes the usual NaN."""
         array = self.numbers(np.float64, count)
         missing = np.isnan(array)
-        if missing.any():
+        if np.count_nonzero(missing):
             array[missing] = np.nan
         return array
+
+    def text(self, count: int) -> list[str | None]:
+        """Strings; those of a batch's other items are often the same, byte by byte."""
+        before, texts = self.texts.get(count, (b"", []))
+        if before and self.buffer[self.at : self.at + len(before)] == before:
+            self.at += len(before)
+            return texts.copy()
+        buffer, start = self.buffer, self.at
+        texts = [self.char() for _ in range(count)]
+        if count <= _REPEATED and self.buffer is buffer:
+            self.texts[count] = bytes(buffer[start : self.at]), texts
+        return texts.copy()
 
     def char(self) -> str | None:
         start = self.need(8)
@@ -90,6 +113,8 @@ class _Reader:
             return None
         count = self.length()
         data = self.vector(kind, count)
+        if kind in _PLAIN and not flags & wire.ATTRIBUTES:
+            return data
         attributes = self.attributes() if flags & wire.ATTRIBUTES else {}
         return _assemble(kind, data, attributes)
 
@@ -99,7 +124,7 @@ class _Reader:
         if kind in (wire.LOGICAL, wire.INTEGER):
             return self.numbers(np.int32, count)
         if kind == wire.TEXT:
-            return [self.char() for _ in range(count)]
+            return self.text(count)
         if kind == wire.LIST:
             return [self.value() for _ in range(count)]
         if kind == wire.RAW:
@@ -125,6 +150,10 @@ class _FileReader(_Reader):
         if self.at + count > len(self.buffer):
             self._load(count)
         return super().need(count)
+
+    def word(self) -> int:
+        self.need(4)
+        return super().word()
 
     def numbers(self, dtype: type, count: int) -> np.ndarray:
         array: np.ndarray = np.empty(count, dtype=dtype)
@@ -155,7 +184,7 @@ def _assemble(kind: int, data: Any, attributes: dict[str, Any]) -> Any:
 def _small(kind: int, data: np.ndarray) -> np.ndarray:
     """Logical vectors as bool, integer vectors as float64; as float64 with NaN where NA is."""
     missing = data == wire.NA_INTEGER
-    if kind == wire.LOGICAL and not missing.any():
+    if kind == wire.LOGICAL and not np.count_nonzero(missing):
         return data.astype(bool)
     numbers = data.astype(np.float64)
     numbers[missing] = np.nan
@@ -186,7 +215,10 @@ def decode_file(file: int, length: int) -> Any:
 
 
 def _decode(reader: _Reader) -> Any:
-    if bytes(reader.take(2)) != wire.FORMAT or reader.word() != wire.VERSION:
-        raise ValueError("not a reply of R in its binary format, version 2")
-    reader.take(8)
-    return reader.value()
+    try:
+        if bytes(reader.take(2)) != wire.FORMAT or reader.word() != wire.VERSION:
+            raise ValueError("not a reply of R in its binary format, version 2")
+        reader.take(8)
+        return reader.value()
+    except struct.error:
+        raise ValueError("the reply of R ends too early") from None

@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pybridge import datasets
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.r import Factor, call, call_many, require_packages
+from pybridge.r.pool import pool
+from pybridge.smoothing.fay_herriot import fay_herriot
 
 pytestmark = pytest.mark.r("sae")
 
@@ -199,6 +202,28 @@ def test_an_error_in_one_of_many_leaves_the_others_alone():
     assert [reply.value["answer"][0] for reply in replies if reply.error is None] == [0, 2, 6, 8]
 
 
+def test_what_one_of_many_does_stays_with_it():
+    sinks, names = ["", "leave", "end", "leave"], ["가", "b", "c"]
+    inputs = [
+        {"name": f"{names[i % 3]}{i}", "fail": i % 5 in (0, 3), "sink": sinks[i % 4]}
+        for i in range(70)
+    ]
+    replies = call_many("selftest_disturb", inputs)
+    draws = [reply.value["draw"][0] for reply in replies if reply.error is None]
+    assert len(set(draws)) == len(draws)  # no item draws from the seed that another one set
+    for item, reply in zip(inputs, replies):
+        name = item["name"]
+        assert reply.printed == (f"printed by {name} ",)
+        assert reply.messages == (f"message of {name}",)
+        assert reply.warnings == (f"warning of {name}",)
+        if item["fail"]:
+            assert reply.error["message"] == f"error of {name}" and reply.value == {}
+        else:
+            assert reply.error is None and reply.value["name"] == [name]
+            assert reply.value["digits"] == 7 and reply.value["devices"] == 0
+    assert call("selftest_plot", {}).value["devices"] == 1
+
+
 def test_no_inputs_no_replies():
     assert call_many("selftest_echo", []) == []
 
@@ -281,20 +306,23 @@ def test_an_unknown_transport_is_refused():
         call("selftest_echo", {}, transport="telepathy")
 
 
-def test_a_thousand_calls_in_flat_memory():
-    from pybridge.r.pool import pool
+def resident(pid):
+    """Megabytes in memory."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    def resident(pid):
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
+def test_a_thousand_fits_in_flat_memory():
+    milk = datasets.milk().assign(variance=lambda table: table["SD"] ** 2)
     x = np.random.default_rng(1).normal(size=2_000)
 
     def run(count):
         for _ in range(count):
+            fit = fay_herriot("yi ~ C(MajorArea)", milk, variance="variance", domain="SmallArea")
             call("selftest_echo", {"x": x, "name": "도"})
+        assert fit.provenance.engine == "sae"
 
-    run(300)
+    run(100)
     child = pool().idle[-1].child.pid
     before = resident(os.getpid()), resident(child)
     run(1_000)

@@ -88,6 +88,14 @@ door_error <- function(condition) {
 # A bootstrap may warn in every replicate: what follows the first thousand is not kept.
 door_most <- 1000L
 
+# The names in R's own list of devices, which R changes in place; grDevices' function for it takes
+# several times as long.
+door_devices <- function() as.character(get0(".Devices", envir = baseenv(), inherits = FALSE))
+
+door_close_devices <- function(before) {
+  for (device in setdiff(grDevices::dev.list(), before)) grDevices::dev.off(device)
+}
+
 door_seed <- function() get0(".Random.seed", envir = globalenv(), inherits = FALSE)
 
 door_put_seed <- function(seed) {
@@ -133,46 +141,27 @@ door_plain_list <- function(x, place) {
   attributes(x) <- NULL
   for (i in seq_along(x)) {
     item <- x[[i]]
-    # Most of what comes back is bare numbers, and there may be thousands of replies.
-    bare <- switch(typeof(item), double = , logical = , integer = , NULL = TRUE, FALSE)
-    if (bare && is.null(attributes(item))) next
-    where <- paste0(place, "$", if (is.null(labels)) i else labels[[i]])
-    x[[i]] <- door_plain(item, where)
+    # Most of what comes back is bare numbers and text, and there may be thousands of replies.
+    if (is.null(attributes(item))) {
+      if (is.double(item) || is.logical(item) || is.integer(item) || is.null(item)) next
+      if (is.character(item)) {
+        x[[i]] <- enc2utf8(item)
+        next
+      }
+    }
+    x[[i]] <- door_plain(item, paste0(place, "$", if (is.null(labels)) i else labels[[i]]))
   }
   if (!is.null(labels)) names(x) <- enc2utf8(labels)
   x
 }
 
-# One call of a shim: its value, or its error, and what R said meanwhile.
-door_item <- function(shim, inputs) {
-  warned <- character()
-  told <- character()
-  failed <- NULL
-  value <- tryCatch(
-    withCallingHandlers(
-      door_plain(shim(inputs), "value"),
-      warning = function(condition) {
-        if (length(warned) < door_most) warned <<- c(warned, conditionMessage(condition))
-        invokeRestart("muffleWarning")
-      },
-      message = function(condition) {
-        if (length(told) < door_most) told <<- c(told, sub("\n$", "", conditionMessage(condition)))
-        invokeRestart("muffleMessage")
-      }
-    ),
-    error = function(condition) {
-      failed <<- door_error(condition)
-      NULL
-    }
-  )
-  list(value = value, warnings = enc2utf8(warned), messages = enc2utf8(told), error = failed)
-}
-
 # A shim over several inputs, each with the same options and the same random stream; what is
-# printed goes to one connection, cut up at the end.
+# printed goes to one connection, cut up at the end. One set of handlers serves as long as nothing
+# stops: an item that does is put down as such, and a new set takes up after it.
 door_batch <- function(shim, items) {
   depth <- sink.number()
   devices <- grDevices::dev.list()
+  drawn <- door_devices()
   paper <- rawConnection(raw(0L), "w")
   seed <- door_seed()
   before <- options(door_options)
@@ -180,16 +169,26 @@ door_batch <- function(shim, items) {
   on.exit({
     while (sink.number() > depth) sink()
     close(paper)
-    for (device in setdiff(grDevices::dev.list(), devices)) grDevices::dev.off(device)
+    door_close_devices(devices)
     options(before)
     door_put_seed(seed)
   })
-  ends <- numeric(length(items))
-  replies <- vector("list", length(items))
-  for (i in seq_along(items)) {
-    replies[[i]] <- door_item(shim, items[[i]])
+  count <- length(items)
+  said <- list(warnings = vector("list", count), messages = vector("list", count))
+  values <- failed <- vector("list", count)
+  ends <- numeric(count)
+  at <- 0L
+  hear <- function(kind, text) {
+    heard <- said[[kind]][[at]]
+    if (length(heard) < door_most) said[[kind]][[at]] <<- c(heard, text)
+  }
+  tidy_up <- function() {
     options(door_options)
     door_put_seed(seed)
+    if (!identical(door_devices(), drawn)) {
+      door_close_devices(devices)
+      drawn <<- door_devices()
+    }
     # A shim may leave a diversion behind, or end ours.
     if ((open <- sink.number()) != depth + 1L) {
       while (open > depth + 1L) {
@@ -198,21 +197,50 @@ door_batch <- function(shim, items) {
       }
       if (open <= depth) sink(paper)
     }
-    ends[[i]] <- seek(paper, NA)
+    ends[[at]] <<- seek(paper, NA)
   }
-  door_printed(replies, rawConnectionValue(paper), ends)
+  while (at < count) {
+    tryCatch(
+      withCallingHandlers(
+        while (at < count) {
+          at <- at + 1L
+          value <- door_plain(shim(items[[at]]), "value")
+          if (!is.null(value)) values[[at]] <- value
+          tidy_up()
+        },
+        warning = function(condition) {
+          hear("warnings", conditionMessage(condition))
+          invokeRestart("muffleWarning")
+        },
+        message = function(condition) {
+          hear("messages", sub("\n$", "", conditionMessage(condition)))
+          invokeRestart("muffleMessage")
+        }
+      ),
+      error = function(condition) {
+        failed[[at]] <<- door_error(condition)
+        tidy_up()
+      }
+    )
+  }
+  door_replies(values, said, failed, rawConnectionValue(paper), ends)
 }
 
-door_printed <- function(replies, printed, ends) {
+# The replies of a batch: each with its value, or its error, and what R said meanwhile.
+door_replies <- function(values, said, failed, printed, ends) {
   start <- 0
-  for (i in seq_along(replies)) {
+  replies <- vector("list", length(values))
+  for (i in seq_along(values)) {
     lines <- character()
     if (ends[[i]] > start) {
       text <- rawToChar(printed[(start + 1):ends[[i]]])
       Encoding(text) <- "UTF-8"
       lines <- strsplit(text, "\n", fixed = TRUE)[[1L]]
     }
-    replies[[i]]$printed <- lines
+    replies[[i]] <- list(
+      value = values[[i]], warnings = enc2utf8(as.character(said$warnings[[i]])),
+      messages = enc2utf8(as.character(said$messages[[i]])), printed = lines, error = failed[[i]]
+    )
     start <- ends[[i]]
   }
   replies

@@ -33,6 +33,24 @@ selftest_maybe_error <- function(inputs) {
   list(answer = inputs$number * 2)
 }
 
+# All that an item of a batch may do to those after it, and then the error, where it is asked for.
+selftest_disturb <- function(inputs) {
+  name <- inputs$name
+  before <- list(
+    digits = getOption("digits"), draw = stats::runif(1L), devices = length(grDevices::dev.list())
+  )
+  cat("printed by", name, "\n")
+  message("message of ", name)
+  warning("warning of ", name)
+  options(digits = 3L)
+  set.seed(nchar(name))
+  if (inputs$sink == "leave") sink(rawConnection(raw(0L), "w"))
+  if (inputs$sink == "end") sink()
+  grDevices::dev.new()
+  if (inputs$fail) stop("error of ", name)
+  c(before, list(name = name))
+}
+
 selftest_sleep <- function(inputs) {
   Sys.sleep(inputs$seconds)
   list(slept = inputs$seconds)

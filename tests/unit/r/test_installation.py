@@ -123,6 +123,24 @@ def test_the_child_gets_what_r_needs_and_the_host_keeps_its_own(some_r, monkeypa
 
 
 @pytest.mark.parametrize(
+    "before, after",
+    [
+        (None, "glibc.malloc.hugetlb=1"),
+        ("", "glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.check=3", "glibc.malloc.check=3:glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=0"),
+    ],
+)
+def test_the_child_asks_for_huge_pages_unless_the_user_said_what_to_do(
+    some_r, monkeypatch, before, after
+):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if before is not None:
+        monkeypatch.setenv("GLIBC_TUNABLES", before)
+    assert environment(some_r, "/a/place")["GLIBC_TUNABLES"] == after
+
+
+@pytest.mark.parametrize(
     "text, code",
     [
         ("builtins.ImportError: undefined symbol: R_getVar", "rpy2_does_not_fit"),

@@ -1,6 +1,7 @@
 """R's serialisation format, written and read without R: what goes out comes back unchanged."""
 
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -104,8 +105,29 @@ def test_a_large_reply_is_read_from_a_file_as_from_memory():
 def test_what_is_not_a_reply_is_refused():
     with pytest.raises(ValueError, match="not a reply"):
         decode(b"X\n" + bytes(20))
-    with pytest.raises(ValueError, match="too early"):
-        decode(b"".join(encode({"x": np.ones(4)}))[:60])
+
+
+def test_a_reply_cut_anywhere_is_refused():
+    value = {"x": np.ones((2, 2)), "text": ["a", None, "도"], "f": Factor(np.array([0]), ("a",))}
+    data = b"".join(encode((value, value, {"flag": np.array([True]), "none": None})))
+    for end in range(len(data)):
+        with pytest.raises(ValueError, match="too early"):
+            decode(data[:end])
+        with tempfile.TemporaryFile() as file:
+            file.write(data[:end])
+            file.flush()
+            with pytest.raises(ValueError, match="too early"):
+                decode_file(file.fileno(), end)
+
+
+def test_texts_that_repeat_and_texts_that_do_not():
+    texts = [["a", "b"], ["a", "b"], ["a", "c"], ["도", None], ["도", None], ["a", "b"], [], ["a"]]
+    items = tuple({"one": text, "two": ["a", str(i)]} for i, text in enumerate(texts))
+    back = round_trip(items)
+    assert [item["one"] for item in back] == texts
+    assert [item["two"][1] for item in back] == [str(i) for i in range(len(texts))]
+    back[0]["one"].append("more")
+    assert back[1]["one"] == ["a", "b"]
 
 
 def test_a_name_twice_is_refused():
