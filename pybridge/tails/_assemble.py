@@ -12,12 +12,18 @@ import numpy as np
 
 from pybridge._record import FrozenMapping
 from pybridge.provenance import Provenance, provenance
+from pybridge.tails._information import inverse_information, observed_information
 from pybridge.tails._maximum import profile_maximum
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
-from pybridge.tails._status import FEWEST, is_tied, largest_tie, tail_status
+from pybridge.tails._status import FEWEST, USABLE, is_tied, largest_tie, tail_status
 from pybridge.tails.records import ParetoFit
 from pybridge.tails.thresholds import Exceedances
 from pybridge.tails.transforms import Transform
+
+R_ENGINES = ("evd", "ismev")
+# How much larger, or smaller, a standard error of R's may be than the exact one before it is said,
+# and before it is not relied on.
+_NOTED_ERROR, _WORST_ERROR = 0.05, 0.25
 
 
 def make_fit(
@@ -46,6 +52,7 @@ def make_fit(
     covariance = np.asarray(answer.covariance, dtype=np.float64)
     first, second = float(covariance[0, 0]), float(covariance[1, 1])
     errors = (_root(first), _root(second))
+    wrong = _wrong_errors(tail.excesses, answer, errors) if engine in R_ENGINES and n else None
     gap = exact[2] - answer.log_likelihood
     status = tail_status(
         n=n,
@@ -57,11 +64,14 @@ def make_fit(
         errors=errors,
         estimates=(answer.scale, answer.shape),
     )
+    if wrong is not None and wrong[0] > _WORST_ERROR and status in USABLE:
+        status = "degenerate"
     if status not in ("converged", "weak_identification"):
         covariance = NO_COVARIANCE
     said = [
         *answer.said,
         *_findings(tail, status, share, value, tied, gap if method == "ML" else 0),
+        *([] if wrong is None else [wrong[1]]),
     ]
     return ParetoFit(
         shape=answer.shape,
@@ -94,6 +104,29 @@ def make_fit(
 def _versions() -> Provenance:
     """Versions are looked up once: doing so takes longer than a fit."""
     return provenance("", "")
+
+
+def _wrong_errors(
+    excesses: np.ndarray, answer: EngineAnswer, errors: tuple[float, float]
+) -> tuple[float, str] | None:
+    """How far R's standard errors are from those of the exact information, and that in words.
+
+    None where they agree. R takes the information by differences, which may cross the fence around
+    impossible parameters.
+    """
+    if not (answer.converged and answer.shape > -0.5 and answer.scale > 0.0):
+        return None
+    information = observed_information(excesses=excesses, shape=answer.shape, scale=answer.scale)
+    exact = np.sqrt(np.diag(inverse_information(information)))
+    if not (np.isfinite(exact).all() and np.isfinite(errors).all() and min(errors) > 0.0):
+        return None
+    off = float(np.exp(np.abs(np.log(errors / exact)).max()) - 1.0)
+    if off < _NOTED_ERROR:
+        return None
+    return off, (
+        f"R's standard errors of scale and shape, {errors[0]:.4g} and {errors[1]:.4g}, are not "
+        f"those of the exact information, {exact[0]:.4g} and {exact[1]:.4g}"
+    )
 
 
 def _root(variance: float) -> float:

@@ -13,14 +13,12 @@ from pybridge.errors import EngineWarning
 from pybridge.r import Reply, call_many
 from pybridge.tails._engine_options import checked_options
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
+from pybridge.tails._r_script import r_arguments, r_unit
 from pybridge.tails.thresholds import Exceedances
 
 # Arguments of evd::fpot that leave the result a generalised Pareto fit of the exceedances, and
 # arguments of optim that it passes on.
 OPTIONS = ("start", "std.err", "corr", "method", "warn.inf", "control", "npp", "time_limit")
-# evd takes shapes of up to 2e-5 for zero, so that shorter difference steps than 1e-4 would see no
-# slope at its start, shape 0; longer ones cost digits.
-TIGHT = {"reltol": 1e-14, "ndeps": [1e-4, 1e-4], "maxit": 1000}
 
 
 def answers(
@@ -32,7 +30,8 @@ def answers(
 ) -> list[EngineAnswer]:
     """Fits of several tails; an error of R in one of them is its answer.
 
-    ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
+    ``guarded`` sends the excesses, which R divides by their mean, or, where the tail is heavy, by
+    a power of two near their scale; ``raw`` the scores as they are.
     """
     arguments = checked_options(options, OPTIONS, "evd::fpot")
     time_limit = arguments.pop("time_limit", None)
@@ -41,12 +40,28 @@ def answers(
         if mode == "raw":
             inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
         else:
-            control = {**TIGHT, **(arguments.get("control") or {})}
-            words = {**arguments, "control": control}
-            inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
+            words = r_arguments("evd", mode, arguments, tail.excesses)
+            inputs.append(guarded_inputs(tail.excesses, words))
     replies = call_many("evd_fpot", inputs, packages=("evd",), time_limit=time_limit)
     warn_once(replies, "evd")
-    return [_answer(reply) for reply in replies]
+    return [with_note(_answer(reply), sent) for reply, sent in zip(replies, inputs)]
+
+
+def guarded_inputs(excesses: np.ndarray, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the shims of evd and ismev take for a guarded fit."""
+    words: dict[str, Any] = {"x": excesses, "guarded": True, "unit": r_unit(excesses)}
+    return {**words, "arguments": arguments}
+
+
+def with_note(answer: EngineAnswer, sent: Mapping[str, Any]) -> EngineAnswer:
+    """Say so where R did not work in units of the mean."""
+    if sent.get("unit") is None:
+        return answer
+    note = (
+        "the tail is too heavy for the mean excess to say how large the excesses are: R worked in "
+        f"units of {sent['unit']:g} and, without another start, from the exact maximum on"
+    )
+    return answer._replace(said=(*answer.said, note))
 
 
 def _answer(reply: Reply) -> EngineAnswer:

@@ -9,13 +9,13 @@ import numpy as np
 
 from pybridge.r import Reply, call_many
 from pybridge.tails._engine_options import checked_options
-from pybridge.tails._evd import stopped, warn_once, words_of
+from pybridge.tails._evd import guarded_inputs, stopped, warn_once, with_note, words_of
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
+from pybridge.tails._r_script import r_arguments
 from pybridge.tails.thresholds import Exceedances
 
 # Arguments of ismev::gpd.fit without covariates, and optim's control, which it takes as they are.
 OPTIONS = ("npy", "siginit", "shinit", "method", "maxit", "reltol", "abstol", "parscale", "ndeps")
-TIGHT = {"reltol": 1e-15, "maxit": 10_000}
 
 
 def answers(
@@ -27,7 +27,8 @@ def answers(
 ) -> list[EngineAnswer]:
     """Fits of several tails; an error of R in one of them is its answer.
 
-    ``guarded`` sends the excesses, which R divides by their mean; ``raw`` the scores as they are.
+    ``guarded`` sends the excesses, which R divides by their mean, or, where the tail is heavy, by
+    a power of two near their scale; ``raw`` the scores as they are.
     """
     arguments = checked_options(options, (*OPTIONS, "time_limit"), "ismev::gpd.fit")
     time_limit = arguments.pop("time_limit", None)
@@ -36,11 +37,11 @@ def answers(
         if mode == "raw":
             inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
         else:
-            words = {**TIGHT, **arguments}
-            inputs.append({"x": tail.excesses, "guarded": True, "arguments": words})
+            words = r_arguments("ismev", mode, arguments, tail.excesses)
+            inputs.append(guarded_inputs(tail.excesses, words))
     replies = call_many("ismev_gpd_fit", inputs, packages=("ismev",), time_limit=time_limit)
     warn_once(replies, "ismev")
-    return [_answer(reply) for reply in replies]
+    return [with_note(_answer(reply), sent) for reply, sent in zip(replies, inputs)]
 
 
 def _answer(reply: Reply) -> EngineAnswer:

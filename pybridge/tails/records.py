@@ -21,7 +21,7 @@ from pybridge.provenance import Provenance
 from pybridge.tails._intervals import Interval, chi_square_drop, normal_quantile
 from pybridge.tails._maximum import Maximum, profile_maximum
 from pybridge.tails._profile import parameter_interval
-from pybridge.tails._r_script import r_arguments, tail_script
+from pybridge.tails._r_script import r_arguments, r_unit, tail_script
 from pybridge.tails._status import USABLE
 from pybridge.tails.bootstrap import ParetoBootstrap, bootstrap
 from pybridge.tails.goodness import GoodnessOfFit, goodness_of_fit
@@ -274,8 +274,9 @@ class ParetoFit(Record):
     def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
         """Save the object of R's package (for a native fit evd's), for readRDS(); returns the path.
 
-        That of a guarded fit is of the excesses divided by their mean, kept in its element
-        ``unit``.
+        That of a guarded fit is of the excesses over 0, divided by their mean (where the tail is
+        heavy, by a power of two near their scale), which its element ``unit`` holds: scales and
+        quantiles of it, and R's own plots, times ``unit`` plus the threshold are the record's.
 
         Raises
         ------
@@ -290,7 +291,10 @@ class ParetoFit(Record):
             "x": self._r_data(data),
             "threshold": self.threshold,
             "guarded": self.mode != "raw",
-            "arguments": r_arguments(self.engine, self.mode, self.provenance.options),
+            "unit": None if self.mode == "raw" else r_unit(self.excesses),
+            "arguments": r_arguments(
+                self.engine, self.mode, self.provenance.options, self.excesses
+            ),
             "path": str(need_parent(path)),
         }
         call(f"{engine}_save", inputs, packages=(engine,))

@@ -59,6 +59,57 @@ def test_guarded_fits_are_exact_to_five_digits_in_any_units(
     assert fit.scale == pytest.approx(fit.exact_scale, rel=1e-5)
 
 
+def errors_by_differences(x: np.ndarray, scale: float, shape: float) -> np.ndarray:
+    """Standard errors of (scale, shape) from differences of the log-likelihood, written out."""
+
+    def loss(theta: np.ndarray) -> float:
+        s, k = theta * (scale, shape)
+        return float(len(x) * np.log(s) + (1 + 1 / k) * np.log1p(k * x / s).sum())
+
+    step, at = 1e-4 * np.eye(2), np.ones(2)
+    second = [
+        [
+            (loss(at + a + b) - loss(at + a - b) - loss(at - a + b) + loss(at - a - b)) / 4e-8
+            for b in step
+        ]
+        for a in step
+    ]
+    return np.sqrt(np.diag(np.linalg.inv(second))) * np.abs([scale, shape])
+
+
+@pytest.mark.parametrize("engine", ["evd", "ismev"])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("shape", "n", "seed"), [(1.3, 1000, 1), (1.6, 100, 2), (3.0, 400, 3)])
+def test_guarded_fits_of_heavy_tails_have_right_standard_errors(
+    engine: str, unit: float, shape: float, n: int, seed: int, tmp_path: Path
+) -> None:
+    x = sample(shape, n, seed=seed, scale=unit)
+    fit = generalized_pareto(x, threshold=0.0, engine=engine)
+    assert fit.status == "converged"
+    assert fit.shape == pytest.approx(fit.exact_shape, abs=1e-5)
+    expected = errors_by_differences(x / unit, fit.scale / unit, fit.shape) * (unit, 1.0)
+    found = fit.scale_standard_error, fit.shape_standard_error
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert any("too heavy for the mean" in text for text in fit.conditions)
+    script = tmp_path / "fit.R"
+    script.write_text(fit.r_script() + 'cat(sprintf("%a", result), sep = " ")\n')
+    done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, check=True)
+    bits = [float.fromhex(word) for word in done.stdout.splitlines()[-1].split()]
+    assert bits == [fit.scale, fit.shape, *found, -fit.log_likelihood]
+
+
+@pytest.mark.parametrize("shape", [2.0, 3.0])
+def test_standard_errors_of_r_that_are_not_to_be_trusted_are_named(shape: float) -> None:
+    x = sample(shape, 500, seed=4, scale=1e-4)
+    fit = generalized_pareto(x, threshold=0.0, engine="ismev", siginit=1e-4, shinit=shape)
+    assert fit.status == "converged" and not any("standard errors" in t for t in fit.conditions)
+    raw = generalized_pareto(
+        x, threshold=0.0, engine="ismev", mode="raw", siginit=1e-4, shinit=shape, reltol=1e-14
+    )
+    assert raw.status == "degenerate" and np.isnan(raw.scale_standard_error)
+    assert any("are not those of the exact information" in text for text in raw.conditions)
+
+
 @pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
 @pytest.mark.parametrize("engine", ["evd", "ismev"])
 @pytest.mark.parametrize(

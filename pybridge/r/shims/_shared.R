@@ -59,6 +59,12 @@ shared_seed <- function(seed) {
   if (!is.null(seed)) set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
 }
 
+# What a guarded fit of exceedances divides them by: their mean, where nothing else is said.
+shared_unit <- function(inputs) {
+  if (!isTRUE(inputs$guarded)) return(1)
+  if (is.null(inputs$unit)) mean(inputs$x) else inputs$unit
+}
+
 # The object that R's function returned, in a file for R, where that was asked for. `labels` says
 # which row is which, where the rows are not the user's.
 shared_keep <- function(object, path, labels = NULL) {

@@ -6,10 +6,11 @@
 #   threshold  NULL with guarded = TRUE
 #   guarded    divide the excesses by their mean first and scale the answer back: fpot's optimiser
 #              has absolute steps, and what it finds depends on the units
+#   unit       what to divide by instead of the mean, or NULL
 #   arguments  further arguments of fpot, by its own names
 evd_fpot <- function(inputs) {
   guarded <- isTRUE(inputs$guarded)
-  unit <- if (guarded) mean(inputs$x) else 1
+  unit <- shared_unit(inputs)
   x <- if (guarded) inputs$x / unit else inputs$x
   arguments <- evd_arguments(inputs$arguments, unit)
   threshold <- if (guarded) 0 else inputs$threshold
@@ -36,10 +37,10 @@ evd_values <- function(fit, unit) {
 }
 
 # Save the object of class "pot" that evd_fpot works with, for readRDS(). With guarded = TRUE it is
-# that of the excesses divided by their mean, which is kept in its element "unit".
+# that of the excesses divided by their unit, which is kept in its element "unit".
 evd_save <- function(inputs) {
   guarded <- isTRUE(inputs$guarded)
-  unit <- if (guarded) mean(inputs$x) else 1
+  unit <- shared_unit(inputs)
   x <- if (guarded) inputs$x / unit else inputs$x
   arguments <- evd_arguments(inputs$arguments, unit)
   threshold <- if (guarded) 0 else inputs$threshold

@@ -6,9 +6,10 @@
 #   threshold  NULL with guarded = TRUE
 #   guarded    divide the excesses by their mean first and scale the answer back: its numerical
 #              Hessian and its penalty depend on the units
+#   unit       what to divide by instead of the mean, or NULL
 #   arguments  further arguments of gpd.fit, by its own names; what is left goes to optim's control
 ismev_gpd_fit <- function(inputs) {
-  unit <- if (isTRUE(inputs$guarded)) mean(inputs$x) else 1
+  unit <- shared_unit(inputs)
   fit <- ismev_fit(inputs, unit)
   covariance <- fit$cov
   by <- c(unit, 1)
@@ -31,9 +32,9 @@ ismev_fit <- function(inputs, unit) {
 }
 
 # Save the object of class "gpd.fit", for readRDS(); with guarded = TRUE that of the excesses divided
-# by their mean, which is kept in its element "unit".
+# by their unit, which is kept in its element "unit".
 ismev_save <- function(inputs) {
-  unit <- if (isTRUE(inputs$guarded)) mean(inputs$x) else 1
+  unit <- shared_unit(inputs)
   fit <- ismev_fit(inputs, unit)
   fit$unit <- unit
   saveRDS(fit, inputs$path)
