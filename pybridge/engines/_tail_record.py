@@ -77,7 +77,9 @@ class TailRecord(Record):
         """Save the object that R's function returns, for ``readRDS()``.
 
         R is asked again with the same inputs. The object of a guarded call is that of scores
-        divided by ``unit``, a power of two, which is kept in its element (or attribute) ``unit``.
+        divided by ``unit``, a power of two, which is kept in its element (or attribute) ``unit``;
+        a guarded fit of ismev has, in its element ``user``, the record's own coefficients ``mle``,
+        ``se`` and ``cov``: its others are about the covariates' centres.
 
         Parameters
         ----------

@@ -164,6 +164,7 @@ for (mode in c("raw", "guarded")) {
     fit <- read(paste(mode, name, sep = "_"))
     gpd.diag(fit)
     show(paste(mode, name, "class", sep = "."), class(fit))
+    if (!is.null(fit$user)) show(paste(mode, name, "user", sep = "."), c(fit$user$mle, fit$user$se))
     show(paste(mode, name, "nllh", sep = "."),
       fit$nllh + fit$nexc * log(if (is.null(fit$unit)) 1 else fit$unit))
   }
@@ -177,6 +178,11 @@ for (mode in c("raw", "guarded")) {
         for name in ("gpd_fit", "covariates"):
             assert found[f"{mode}.{name}.class"] == ["gpd.fit"]
             assert found[f"{mode}.{name}.nllh"] == [-records[mode, name].log_likelihood]
+            table = records[mode, name].to_frame()
+            if mode == "guarded":
+                own = [*table["estimate"], *table["standard_error"]]
+                assert found[f"{mode}.{name}.user"] == pytest.approx(own, rel=1e-12)
+            assert (f"{mode}.{name}.user" in found) == (mode == "guarded")
     unit = records["guarded", "evir"].request.unit
     assert found["guarded.evir"][0] * unit == pytest.approx(found["raw.evir"][0], rel=1e-3)
 

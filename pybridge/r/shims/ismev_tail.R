@@ -65,6 +65,12 @@ ismev_tail_gpd_fit <- function(inputs) {
 ismev_tail_kept <- function(fit, inputs) {
   if (is.null(inputs$file)) return(invisible(NULL))
   if (inputs$unit != 1) fit$unit <- inputs$unit
+  # ismev's own elements are of the data as it saw them: scores over `unit`, covariates about their
+  # centre. What the record says stands beside them.
+  if (!is.null(inputs$back)) {
+    user <- ismev_tail_user(fit, inputs)
+    fit$user <- list(mle = user$mle_user, cov = user$cov_user, se = sqrt(diag(user$cov_user)))
+  }
   saveRDS(fit, inputs$file, version = 2L)
 }
 
