@@ -39,7 +39,7 @@ def pytest_runtest_setup(item):
         pytest.skip(reason)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_python():
     """Run code in a Python of its own: ``run_python(code, **variables)``; None unsets one.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pybridge import _r_text as r
 from pybridge.engines._tail_request import TailRequest
-from pybridge.engines._tail_script import call_of, vector
+from pybridge.engines._tail_script import call_of, shim_source, vector
 
 
 def _fit(inputs: Mapping[str, Any]) -> str:
@@ -75,9 +75,18 @@ def _data(inputs: Mapping[str, Any]) -> str:
 
 
 def _tcplot(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
+    found = _drawn("evd::tcplot", ["data / unit", "tlim / unit"], inputs["arguments"])
+    if inputs.get("each"):
+        found = (
+            "# tcplot stops as a whole where one threshold has no fit or no interval.\n"
+            + shim_source("evd_tail.R", "evd_tail_each", "evd_tail_thresholds")
+            + f"words <- {r.value(inputs['arguments'])}\n"
+            + "u <- evd_tail_thresholds(list(arguments = words, tlim = tlim, data = data)) / unit\n"
+            + "found <- evd_tail_each(data / unit, u, words)\n"
+        )
     return (
         _data(inputs)
-        + _drawn("evd::tcplot", ["data / unit", "tlim / unit"], inputs["arguments"])
+        + found
         + "result <- found\n"
         + 'for (name in setdiff(names(found), "shapes")) result[[name]] <- found[[name]] * unit\n'
     )

@@ -26,7 +26,7 @@ from pybridge.engines._tail_request import (
     scores,
     search_method,
 )
-from pybridge.engines._tail_stability import exact_over_thresholds, stability_verdict
+from pybridge.engines._tail_stability import by_threshold, exact_over_thresholds, stability_verdict
 from pybridge.errors import InputError
 from pybridge.r import Reply
 
@@ -79,7 +79,8 @@ def tcplot(
         One row a threshold and parameter (``modified_scale`` = scale - shape threshold, which does
         not depend on the threshold where the model holds): threshold, parameter, lower, estimate,
         upper, level. Guarded, without clusters: ``exact``, and ``shortfall``, what evd's answer
-        lacks there in log-likelihood.
+        lacks there in log-likelihood. Where tcplot stops, guarded fits each threshold for itself,
+        NaN where there is no fit or no standard error.
 
     Raises
     ------
@@ -112,13 +113,13 @@ def tcplot(
     )
     if not asked.raw:
         need_exceedances(exceeding(values, ends[1]), values)
-    inputs = {
+    inputs: dict[str, Any] = {
         "data": values,
         "tlim": np.array(ends),
         "unit": asked.unit,
         "arguments": _for_r(asked),
     }
-    return _stability(asked, inputs, ask("evd_tail_tcplot", inputs, asked))
+    return _stability(asked, *by_threshold("evd_tail_tcplot", inputs, asked))
 
 
 def _for_r(asked: TailRequest) -> dict[str, Any]:
@@ -134,7 +135,9 @@ def _for_r(asked: TailRequest) -> dict[str, Any]:
     return found
 
 
-def _stability(asked: TailRequest, inputs: Mapping[str, Any], reply: Reply) -> TailTable:
+def _stability(
+    asked: TailRequest, inputs: Mapping[str, Any], reply: Reply, notes: list[str]
+) -> TailTable:
     places = {"locs": "loc", "scales": "scale", "shapes": "shape"}
     if asked.arguments["model"] == "gpd":
         places["scales"] = "modified_scale"
@@ -151,11 +154,11 @@ def _stability(asked: TailRequest, inputs: Mapping[str, Any], reply: Reply) -> T
             parts.setdefault(side, []).append(column)
     table = {name: np.concatenate(columns) for name, columns in parts.items()}
     table["level"] = np.full(len(table["threshold"]), asked.level)
-    notes: list[str] = []
-    status = "converged"
+    status = "converged" if np.isfinite(table["estimate"]).all() else "not_converged"
     if not asked.raw and asked.arguments["model"] == "gpd" and not asked.arguments["cmax"]:
         table.update(exact_over_thresholds(inputs["data"], u, table["estimate"]))
-        status, notes = stability_verdict(table["shortfall"], "evd")
+        status, found = stability_verdict(table["shortfall"], "evd")
+        notes = notes + found
     return TailTable(
         **common(asked, "evd_tail_tcplot", inputs, reply, status=status, notes=notes),
         table=table,

@@ -26,7 +26,7 @@ from pybridge.engines._tail_request import (
     request,
     scores,
 )
-from pybridge.engines._tail_stability import exact_over_thresholds, stability_verdict
+from pybridge.engines._tail_stability import by_threshold, exact_over_thresholds, stability_verdict
 from pybridge.errors import InputError
 
 
@@ -62,7 +62,8 @@ def gpd_fitrange(
     TailTable
         One row a threshold and parameter (``modified_scale`` = scale - shape threshold):
         threshold, parameter, lower, estimate, upper (ismev's, with 1.96), standard_error.
-        Guarded: ``exact``, and ``shortfall``, what ismev lacks there in log-likelihood.
+        Guarded: ``exact``, and ``shortfall``, what ismev lacks there in log-likelihood. Where
+        gpd.fitrange stops, guarded fits each threshold for itself, NaN where there is none.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def gpd_fitrange(
         "unit": asked.unit,
         "arguments": {**tight, **words},
     }
-    reply = ask("ismev_tail_gpd_fitrange", inputs, asked)
+    inputs, reply, notes = by_threshold("ismev_tail_gpd_fitrange", inputs, asked)
     by = np.array([asked.unit, 1.0])
     u = numbers(reply.value["thresholds"]) * asked.unit
     columns = {"lower": "ci.low", "estimate": "mle", "upper": "ci.up", "standard_error": "se"}
@@ -103,11 +104,11 @@ def gpd_fitrange(
     }
     for name, own in columns.items():
         table[name] = (numbers(reply.value[own]) * by).ravel(order="F")
-    notes: list[str] = []
     status = "converged"
     if not asked.raw:
         table.update(exact_over_thresholds(values, u, table["estimate"]))
-        status, notes = stability_verdict(table["shortfall"], "ismev")
+        status, found = stability_verdict(table["shortfall"], "ismev")
+        notes += found
     return TailTable(
         **common(asked, "ismev_tail_gpd_fitrange", inputs, reply, status=status, notes=notes),
         table=table,

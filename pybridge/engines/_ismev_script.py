@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from pybridge import _r_text as r
 from pybridge.engines._tail_request import TailRequest
-from pybridge.engines._tail_script import call_of, vector
+from pybridge.engines._tail_script import call_of, shim_source, vector
 
 
 def _link(text: str, unit: str = "") -> str:
@@ -93,13 +92,9 @@ def _pp_fit(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
 
 def _pen(*names: str) -> str:
     """The bridge's own functions that write down what ismev draws."""
-    text = (resources.files("pybridge.r") / "shims" / "ismev_tail.R").read_text(encoding="utf-8")
-    parts = []
-    for name in names:
-        start = text.index(f"\n{name} <- function") + 1
-        parts.append(text[start : text.index("\n}\n", start) + 3])
-    return "# ismev draws this and gives nothing back: a pen that writes down instead.\n" + "".join(
-        parts
+    return (
+        "# ismev draws this and gives nothing back: a pen that writes down instead.\n"
+        + shim_source("ismev_tail.R", *names)
     )
 
 
@@ -133,11 +128,22 @@ def _gpd_diag(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
 
 def _gpd_fitrange(asked: TailRequest, inputs: Mapping[str, Any]) -> str:
     first = ["data / unit", *(f"{r.number(inputs[end])} / unit" for end in ("umin", "umax"))]
+    if inputs.get("each"):
+        found = (
+            "# gpd.fitrange stops as a whole where one threshold has no fit or no interval.\n"
+            + shim_source("ismev_tail.R", "ismev_tail_each")
+            + f"found <- ismev_tail_each(data / unit, c({', '.join(first[1:])}), "
+            + f"{r.value(inputs['arguments'])})\n"
+        )
+    else:
+        found = (
+            "pdf(NULL)  # it draws, and gives what it draws\n"
+            + f"found <- {call_of('ismev::gpd.fitrange', first, inputs['arguments'])}\n"
+            + "invisible(dev.off())\n"
+        )
     return (
         vector("data", inputs["data"])
-        + "pdf(NULL)  # it draws, and gives what it draws\n"
-        + f"found <- {call_of('ismev::gpd.fitrange', first, inputs['arguments'])}\n"
-        + "invisible(dev.off())\n"
+        + found
         + "result <- found\nresult$thresholds <- found$thresholds * unit\n"
         + 'for (name in c("mle", "se", "ci.low", "ci.up"))\n'
         + "  result[[name]][, 1] <- found[[name]][, 1] * unit\n"

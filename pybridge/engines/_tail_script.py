@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,13 @@ def _value(name: str, item: Any) -> str:
         inner = ", ".join(f"{r.name(str(key))} = {_value('', part)}" for key, part in item.items())
         return f"list({inner})"
     return r.value(item)
+
+
+def shim_source(file: str, *names: str) -> str:
+    """The bridge's own R functions, as they stand in a file of its shims."""
+    text = (resources.files("pybridge.r") / "shims" / file).read_text(encoding="utf-8")
+    parts = []
+    for name in names:
+        start = text.index(f"\n{name} <- function") + 1
+        parts.append(text[start : text.index("\n}\n", start) + 3])
+    return "".join(parts)

@@ -162,7 +162,7 @@ def require_packages(*names: str) -> dict[str, str]:
 
 
 def _request(shim: str, items: list[dict[str, Any]], packages: Sequence[str]) -> list[Buffer]:
-    names = [packages] if isinstance(packages, str) else list(packages)
+    names = [packages] if isinstance(packages, str) else list(dict.fromkeys(packages))
     return encode(
         {
             "shim": [shim],

@@ -80,9 +80,9 @@ def start_r() -> Callable[[Any], memoryview]:
     from rpy2.rinterface_lib import openrlib
 
     base = rinterface.baseenv
-    # Its parent is the search path without the global environment, so that nothing a user
-    # defines there can stand in for a function of R.
-    rooms = base["new.env"](parent=base["parent.env"](rinterface.globalenv))
+    # Its parent is the namespace of stats, behind which lie R's own base and what stats imports:
+    # nothing that a user defines or attaches can stand in for a function of R.
+    rooms = base["new.env"](parent=base["asNamespace"](rinterface.StrSexpVector(["stats"])))
     base["sys.source"](os.path.join(SHIMS, "_door.R"), envir=rooms)
     rooms["door_open"](SHIMS)
     door = rooms["door_answer"]

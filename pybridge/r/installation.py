@@ -150,7 +150,9 @@ def _variables(home: str) -> dict[str, str]:
 def environment(installation: Installation, temporary: str) -> dict[str, str]:
     """The environment of a child that owns R; the host's own is not touched."""
     variables = dict(os.environ)
-    for name in ("R_HOME", "R_SESSION_INITIALIZED", "R_SESSION_TMPDIR", "PYTHONINSPECT"):
+    # The shims rely on R's usual packages; the others are another R's, or Python's.
+    strange = ("R_HOME", "R_SESSION_INITIALIZED", "R_SESSION_TMPDIR", "R_DEFAULT_PACKAGES")
+    for name in (*strange, "PYTHONINSPECT"):
         variables.pop(name, None)
     variables.update(installation.variables)
     # R asks timedatectl where TZ is not set, and warns where that is missing, as in containers.
@@ -207,6 +209,12 @@ def install_rpy2_hint(r_version: str | None) -> str:
     )
 
 
+_ASKED = (
+    "A .Rprofile that asks a question waits for ever here: it is read as in an interactive session. "
+    "Ask only where commandArgs() does not hold --no-save, or start with R_PROFILE_USER=/dev/null."
+)
+
+
 def why_not_started(text: str, installation: Installation) -> EngineUnavailable:
     """The error for an R that did not start in the child, from what the child said."""
     rpy2 = rpy2_version()
@@ -236,5 +244,7 @@ def why_not_started(text: str, installation: Installation) -> EngineUnavailable:
         field="R",
         expected=f"{pair} in {installation.home}",
         got=tail or "no word from it",
-        hint="Run pybridge doctor for what was found.",
+        hint=_asked_hint
+        if "no answer within" in text
+        else "Run pybridge doctor for what was found.",
     )

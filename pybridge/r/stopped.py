@@ -14,7 +14,7 @@ _HINTS = (
     (
         r"observed information matrix is singular",
         "There are no standard errors here: a bounded tail (shape below -1/2), ties, or too few "
-        "exceedances. Ask without them (std_err=False), or engine='native'.",
+        "exceedances. Ask without them (std_err=False where there is that), or engine='native'.",
     ),
     (
         r"singular|not positive definite|infinite or missing values in 'x'",

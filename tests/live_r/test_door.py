@@ -224,6 +224,18 @@ def test_what_one_of_many_does_stays_with_it():
     assert call("selftest_plot", {}).value["devices"] == 1
 
 
+def test_a_kind_of_generator_stays_with_the_item_that_set_it():
+    kinds = [{"kind": "Wichmann-Hill"}, {"kind": None}, {"kind": "Marsaglia-Multicarry"}]
+    replies = call_many("selftest_kind", [*kinds, {"kind": None}])
+    usual = ["Mersenne-Twister", "Inversion", "Rejection"]
+    assert [reply.value["before"] for reply in replies] == [usual] * 4
+    assert call("selftest_kind", {"kind": None}).value["before"] == usual
+
+
+def test_a_package_named_twice_is_asked_for_once():
+    assert set(call("selftest_echo", {}, packages=("sae", "sae")).versions) == {"R", "sae"}
+
+
 def test_no_inputs_no_replies():
     assert call_many("selftest_echo", []) == []
 

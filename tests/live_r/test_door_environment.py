@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.r("sae")
+pytestmark = pytest.mark.r("sae", "survey", "evd")
 
 BLOCK_RPY2 = "import sys; sys.modules['rpy2'] = None\n"
 ASK = """
@@ -152,6 +152,74 @@ def test_a_profile_that_changes_options_does_not_change_results(run_python, tmp_
     )
     assert done.stdout.strip() == "[1] 1.5 2.0 2"
     assert done.stderr == ""
+
+
+FITS = """
+    import numpy as np, pandas as pd, pybridge as pb
+    from pybridge import datasets
+    milk = datasets.milk().assign(v=lambda t: t["SD"] ** 2, f=lambda t: t["MajorArea"].astype(str))
+    fit = pb.fay_herriot("yi ~ C(MajorArea)", milk, variance="v", domain="SmallArea")
+    print(fit.to_frame().select_dtypes("number").to_numpy().tolist()[:9])
+    units = pd.DataFrame({"s": [1, 1, 1, 1, 2, 2, 2, 2], "c": [1, 1, 2, 2, 3, 3, 4, 4]})
+    units = units.assign(y=[1.0, 4, 2, 8, 5, 7, 1, 9], unit=range(8), n1=4, n2=6)
+    survey = pb.engines.survey
+    design = survey.svydesign("~c + unit", units, strata="~s", fpc="~n1 + n2", nest=True)
+    print(survey.svymean("~y", design).to_frame()["standard_error"].tolist())
+    print(survey.svyby("~y", "~s", design).to_frame()["standard_error"].tolist())
+    print(pb.generalized_pareto(np.arange(1.0, 60.0) ** 2, threshold=9.0, engine="evd").shape)
+    """
+
+
+@pytest.fixture(scope="module")
+def usual_fits(run_python):
+    return run_python(FITS).stdout
+
+
+# Not c and list: survey itself looks these up where a user may have put others.
+MASKS = ("paste0", "stop", "solve", "mean", "sum", "sqrt", "diag", "as.numeric")
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "options(survey.ultimate.cluster = TRUE)",
+        "options(warnPartialMatchArgs = TRUE, warnPartialMatchDollar = TRUE)",
+        f"attach(list({', '.join(f'{name} = function(...) 7' for name in MASKS)}))",
+        f"for (name in {json.dumps(MASKS).replace('[', 'c(').replace(']', ')')}) "
+        "assign(name, function(...) 7, globalenv())",
+    ],
+)
+def test_what_a_profile_sets_or_attaches_does_not_change_results(
+    run_python, usual_fits, tmp_path, profile
+):
+    path = tmp_path / "profile.R"
+    path.write_text(profile + "\n")
+    assert len(usual_fits.splitlines()) == 4
+    done = run_python(FITS, R_PROFILE_USER=str(path))
+    assert done.stdout == usual_fits and done.stderr == ""
+
+
+@pytest.mark.parametrize("packages", ["NULL", "base"])
+def test_without_r_s_usual_packages(run_python, usual_fits, packages):
+    assert run_python(FITS, R_DEFAULT_PACKAGES=packages).stdout == usual_fits
+
+
+def test_without_a_place_for_temporary_files(run_python):
+    done = run_python(
+        """
+        import tempfile
+        from pybridge.errors import EngineUnavailable
+        from pybridge.r import call
+        def nowhere():
+            raise FileNotFoundError("No usable temporary directory found")
+        tempfile.gettempdir = nowhere
+        try:
+            call("selftest_echo", {})
+        except EngineUnavailable as error:
+            print(error.code, "TMPDIR" in error.hint)
+        """
+    )
+    assert done.stdout.strip() == "no_temporary_folder True"
 
 
 def test_the_host_stays_clean(run_python):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -206,3 +208,35 @@ def test_an_end_that_evd_reads_off_elsewhere():
     assert 0 < found.exact_lower["scale"] < found.estimate["scale"] < found.exact_upper["scale"]
     assert found.status == "not_converged"
     assert any("interpolated ends are not" in text for text in found.conditions)
+
+
+@pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
+@pytest.mark.parametrize(
+    "call, data, ends",
+    [
+        (evd.tcplot, lambda: np.random.default_rng(2).beta(2, 3, 400), (0.3, 0.8)),
+        (evd.tcplot, lambda: np.random.default_rng(0).uniform(size=300), (0.1, 0.9)),
+        (ismev.gpd_fitrange, lambda: np.random.default_rng(0).uniform(size=300), (0.1, 0.9)),
+    ],
+)
+def test_one_threshold_without_a_fit_does_not_take_the_others_with_it(call, data, ends, tmp_path):
+    x = data()
+    words = {} if call is evd.tcplot else {"nint": 25}
+    where = (ends,) if call is evd.tcplot else ends
+    found = call(x, *where, **words)
+    table = found.to_frame()
+    assert len(table) == 50 and found.status == "not_converged"
+    assert any("each threshold was fitted for itself" in text for text in found.conditions)
+    fit = evd.fpot if call is evd.tcplot else ismev.gpd_fit
+    shapes = table[table["parameter"] == "shape"].set_index("threshold")
+    # Away from shape -1, where there is a maximum, it is the fit of that threshold alone.
+    alike = shapes[shapes["exact"].notna() & (shapes["estimate"] > -0.9)]
+    assert len(alike) > 3 or ends == (0.1, 0.9)
+    for threshold, row in alike.iterrows():
+        alone = fit(x, threshold).to_frame().set_index("parameter").loc["shape"]
+        assert row["estimate"] == pytest.approx(alone["estimate"], abs=1e-4)
+    script = tmp_path / "each.R"
+    found.r_script(script)
+    done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, check=True)
+    assert "NaN" in done.stdout or table["estimate"].notna().all()
+    found.to_rds(tmp_path / "each.rds")

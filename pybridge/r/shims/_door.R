@@ -98,10 +98,12 @@ door_close_devices <- function(before) {
 
 door_seed <- function() get0(".Random.seed", envir = globalenv(), inherits = FALSE)
 
-door_put_seed <- function(seed) {
+# A stream holds the kind of its generators; where there is none, `kinds` are put back.
+door_put_seed <- function(seed, kinds) {
   if (!is.null(seed)) {
     assign(".Random.seed", seed, envir = globalenv())
   } else if (exists(".Random.seed", envir = globalenv(), inherits = FALSE)) {
+    if (!identical(RNGkind(), kinds)) do.call(RNGkind, as.list(kinds))
     rm(".Random.seed", envir = globalenv())
   }
 }
@@ -111,6 +113,8 @@ door_put_seed <- function(seed) {
 door_options <- list(
   contrasts = c(unordered = "contr.treatment", ordered = "contr.poly"),
   na.action = "na.omit", OutDec = ".", digits = 7L, scipen = 0L, width = 120L, warn = 0L,
+  warnPartialMatchArgs = FALSE, warnPartialMatchAttr = FALSE, warnPartialMatchDollar = FALSE,
+  survey.ultimate.cluster = FALSE,
   device = function(...) grDevices::pdf(file = NULL)
 )
 
@@ -164,6 +168,7 @@ door_batch <- function(shim, items) {
   drawn <- door_devices()
   paper <- rawConnection(raw(0L), "w")
   seed <- door_seed()
+  kinds <- RNGkind()
   before <- options(door_options)
   sink(paper)
   on.exit({
@@ -171,7 +176,7 @@ door_batch <- function(shim, items) {
     close(paper)
     door_close_devices(devices)
     options(before)
-    door_put_seed(seed)
+    door_put_seed(seed, kinds)
   })
   count <- length(items)
   said <- list(warnings = vector("list", count), messages = vector("list", count))
@@ -184,7 +189,7 @@ door_batch <- function(shim, items) {
   }
   tidy_up <- function() {
     options(door_options)
-    door_put_seed(seed)
+    door_put_seed(seed, kinds)
     if (!identical(door_devices(), drawn)) {
       door_close_devices(devices)
       drawn <<- door_devices()

@@ -94,12 +94,47 @@ evd_tail_undrawn <- function(f) {
 evd_tail_data <- function(inputs) inputs$data / inputs$unit
 
 evd_tail_tcplot <- function(inputs) {
+  if (isTRUE(inputs$each)) {
+    thresholds <- evd_tail_thresholds(inputs)
+    found <- evd_tail_each(evd_tail_data(inputs), thresholds / inputs$unit, inputs$arguments)
+    evd_tail_kept(found, inputs)
+    return(c(lapply(found, unname), list(thresholds = thresholds)))
+  }
   found <- evd_tail_undrawn(function() {
     do.call(evd::tcplot, c(list(evd_tail_data(inputs), inputs$tlim / inputs$unit),
       inputs$arguments))
   })
   evd_tail_kept(found, inputs)
   c(lapply(found, unname), list(thresholds = evd_tail_thresholds(inputs)))
+}
+
+# What evd::tcplot gives, each threshold fitted for itself: tcplot stops as a whole where one of
+# them has no fit, or no finite interval to draw. NaN there.
+evd_tail_each <- function(data, u, words) {
+  own <- c("nt", "conf", "pscale")
+  beyond <- stats::qnorm((1 + words$conf) / 2)
+  fit <- function(...) do.call(evd::fpot, c(list(data, ...), words[setdiff(names(words), own)]))
+  rows <- lapply(u, function(limit) {
+    z <- tryCatch(fit(limit, corr = TRUE), error = function(condition) NULL)
+    if (is.null(z)) z <- tryCatch(fit(limit, std.err = FALSE), error = function(condition) NULL)
+    if (is.null(z)) return(NULL)
+    at <- z$estimate
+    err <- if (is.null(z$std.err)) at * NaN else z$std.err
+    if (identical(words$model, "gpd")) {
+      shared <- if (is.null(z$corr)) NaN else z$corr[1L, 2L] * prod(err)
+      err[["scale"]] <- sqrt(err[["scale"]]^2 - 2 * limit * shared + (limit * err[["shape"]])^2)
+      at[["scale"]] <- at[["scale"]] - at[["shape"]] * limit
+    }
+    list(at = at, err = err)
+  })
+  table <- function(name) {
+    t(vapply(rows, function(row) {
+      if (is.null(row)) return(rep(NaN, 3L))
+      row$at[[name]] + c(-1, 0, 1) * beyond * row$err[[name]]
+    }, numeric(3L)))
+  }
+  found <- list(scales = table("scale"), shapes = table("shape"))
+  if (identical(words$model, "pp")) c(list(locs = table("loc")), found) else found
 }
 
 # The thresholds of tcplot, which gives them back rounded only; in the user's units.

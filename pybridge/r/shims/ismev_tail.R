@@ -101,8 +101,33 @@ ismev_tail_drawn <- function(name, arguments) {
   seen
 }
 
+# What ismev::gpd.fitrange gives, each threshold fitted for itself: it stops as a whole where one of
+# them has no fit, or no finite interval to draw. NaN there.
+ismev_tail_each <- function(data, ends, words) {
+  u <- seq(ends[1L], ends[2L], length.out = words$nint)
+  words$nint <- NULL
+  rows <- vapply(u, function(limit) {
+    fit <- tryCatch(
+      do.call(ismev::gpd.fit, c(list(data, limit, show = FALSE), words)),
+      error = function(condition) NULL
+    )
+    if (is.null(fit)) return(rep(NaN, 4L))
+    d <- c(1, -limit)
+    c(fit$mle[1L] - fit$mle[2L] * limit, fit$mle[2L], sqrt(c(d %*% fit$cov %*% d)), fit$se[2L])
+  }, numeric(4L))
+  mle <- t(rows[1:2, , drop = FALSE])
+  se <- t(rows[3:4, , drop = FALSE])
+  list(thresholds = u, mle = mle, se = se, ci.low = mle - 1.96 * se, ci.up = mle + 1.96 * se)
+}
+
 # ismev::gpd.fitrange, which draws and gives what it draws.
 ismev_tail_gpd_fitrange <- function(inputs) {
+  if (isTRUE(inputs$each)) {
+    ends <- c(inputs$umin, inputs$umax) / inputs$unit
+    found <- ismev_tail_each(inputs$data / inputs$unit, ends, inputs$arguments)
+    if (!is.null(inputs$file)) saveRDS(found, inputs$file, version = 2L)
+    return(found)
+  }
   grDevices::pdf(file = NULL)
   device <- grDevices::dev.cur()
   on.exit(grDevices::dev.off(device))

@@ -70,6 +70,12 @@ selftest_random <- function(inputs) {
   list(draws = stats::runif(3L), kind = RNGkind())
 }
 
+selftest_kind <- function(inputs) {
+  before <- RNGkind()
+  if (!is.null(inputs$kind)) RNGkind(inputs$kind)
+  list(before = before, draw = stats::runif(1L))
+}
+
 selftest_session <- function(inputs) {
   list(
     pid = Sys.getpid(), libraries = .libPaths(), home = R.home(), locale = Sys.getlocale("LC_CTYPE"),
