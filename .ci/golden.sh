@@ -19,6 +19,11 @@ run_scripts() {  # FOLDER
     done
 }
 
+if [ -n "${ONLY:-}" ] && [ ! -f "r_reference/$ONLY" ]; then
+    echo "golden: there is no script r_reference/$ONLY; ONLY is one of" >&2
+    (cd r_reference && ls ./*.R) | sed 's|^\./||; /^_/d; /^install.R$/d' >&2
+    exit 2
+fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 log=$folder/log

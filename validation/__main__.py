@@ -65,6 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not any(cases.values()):
         print(f"validation: no case has {arguments.only!r} in its name (--list)", file=sys.stderr)
         return 2
+    if arguments.csv and not os.access(os.path.dirname(os.path.abspath(arguments.csv)), os.W_OK):
+        # Before minutes of work, not after them.
+        print(f"validation: {arguments.csv} cannot be written", file=sys.stderr)
+        return 2
     tables = run({suites[name]: named for name, named in cases.items() if named})
     table = joined(tables.values())
     if not arguments.brief:
