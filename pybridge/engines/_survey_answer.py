@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pybridge._checks import listed
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import RFormula, read_formula, read_one_sided
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import digest
+from pybridge.engines._sae_input import own_labels
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
 from pybridge.engines._survey_units import check_variables, units_for_r
@@ -293,7 +293,8 @@ def _margins(
     for name, labels in value["by"].items():
         # A column, or what R makes of one: cut(x, 3)
         column = users[name] if name in users else str(_labelled([name], columns)[0])
-        own = _own_labels(design, users.get(name), units.get(name), labels)
+        values = design.frame[column] if name in users else None
+        own = own_labels(values, units.get(name), labels)
         found[column] = np.tile(own, k // len(labels))
     variables = _labelled(value["statistics"], columns)
     return found, np.repeat(variables, k // len(variables))
@@ -307,26 +308,6 @@ def _strata(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Of separate ratios: the stratum and the ratio of each number, stratum by stratum."""
     (column,) = read_one_sided(design.formulas["strata"], design.frame, field="strata").columns[:1]
-    labels = _own_labels(design, column, units.get(columns[column]), value["strata"])
+    labels = own_labels(design.frame[column], units.get(columns[column]), value["strata"])
     ratios = _labelled(value["statistics"], columns)
     return {column: np.repeat(labels, len(ratios))}, np.tile(ratios, len(labels))
-
-
-def _own_labels(
-    design: SvyDesign, column: str | None, sent: Any, labels: Sequence[Any]
-) -> np.ndarray:
-    """R's labels of groups as the user has them in this column, whose values R got as ``sent``."""
-    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
-    own: dict[Any, Any] = {}
-    if column is not None:
-        values = design.frame[column]
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            own = dict(zip(sent["levels"], values.cat.categories))
-        else:
-            if isinstance(sent, Mapping):
-                sent = np.asarray(sent["levels"])[np.asarray(sent["codes"]).astype(int)]
-            absent = values.isna().to_numpy()
-            own = {s: v for s, v, gap in zip(sent, values, absent) if not gap}
-    out = np.empty(len(plain), dtype=object)
-    out[:] = [own.get(label, label) for label in plain]
-    return out

@@ -256,17 +256,8 @@ survey_strata <- function(object, design, inputs) {
     covariance = covariance, lower = as.vector(intervals[, 1]), upper = as.vector(intervals[, 2]),
     degrees = degrees, weight_total = sum(stats::weights(design)), by_scores = FALSE,
     without_covmat = FALSE, n = as.double(nrow(design$variables)), separate = TRUE,
-    strata = survey_labels(strata, own), statistics = names, n_units = counts
+    strata = shared_labels(strata, own), statistics = names, n_units = counts
   )
-}
-
-# Labels as they are in a column: its numbers as numbers (as.character() has 1e+05 for 100000),
-# logicals as such, all else as text. `found` are some of its values, or their text.
-survey_labels <- function(found, column) {
-  text <- as.character(found)
-  if (!is.numeric(column) && !is.logical(column)) return(text)
-  own <- as.vector(unclass(unique(column)))
-  own[match(text, as.character(own))]
 }
 
 # Labels of svyby's groups, their numbers of units, and, where asked for, the covariance that it
@@ -278,7 +269,7 @@ survey_groups <- function(out, object, design, inputs, by_scores) {
     survey_formula(inputs$call$formulas$by, inputs), design$variables, na.action = stats::na.pass
   )
   labels <- unclass(object)[about$margins]
-  out$by <- Map(survey_labels, labels, margins)
+  out$by <- Map(shared_labels, labels, margins)
   names(out$by) <- names(margins)
   out$statistics <- about$variables
   key <- function(columns) do.call(paste, c(unname(lapply(columns, as.character)), sep = "\037"))
