@@ -191,7 +191,8 @@ def _options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _pps(design: Mapping[str, Any]) -> str:
-    words = {"HR": "survey::HR()", "ppsmat": "survey::ppsmat(joint)"}
+    psum = "" if design["psum"] is None else r.number(design["psum"])
+    words = {"HR": f"survey::HR({psum})", "ppsmat": "survey::ppsmat(joint)"}
     if design["pps"] == "poisson":
         probs = design["formulas"]["probs"]
         return f"survey::poisson_sampling(model.frame({probs}, data)[[1]])"

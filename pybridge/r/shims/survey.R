@@ -1,7 +1,7 @@
 # Design-based estimates by the package survey, under its own names. Inputs of every function:
 #   data       the units' columns, a named list
 #   design     formulas (ids, strata, fpc, weights, probs) as text, options, pps (NULL or a word),
-#              joint (inclusion probabilities, for pps = "ppsmat")
+#              joint (inclusion probabilities, for pps = "ppsmat"), psum (of pps = "HR") or NULL
 #   steps      a list of list(call = "calibrate" or "postStratify", formula, population, options)
 #   lonely, lonely_domain  survey.lonely.psu and survey.adjust.domain.lonely
 #   functions  what formulas may call
@@ -25,10 +25,12 @@ survey_design <- function(inputs) {
   pps <- inputs$design$pps
   if (!is.null(pps)) {
     words$pps <- switch(pps,
-      brewer = "brewer", overton = "overton", HR = quote(survey::HR()),
+      brewer = "brewer", overton = "overton",
+      HR = if (is.null(inputs$design$psum)) quote(survey::HR()) else quote(survey::HR(psum)),
       ppsmat = quote(survey::ppsmat(joint)), poisson = quote(survey::poisson_sampling(probability))
     )
     place$joint <- inputs$design$joint
+    place$psum <- inputs$design$psum
     if (pps == "poisson") place$probability <- stats::model.frame(words$probs, place$data)[[1L]]
   }
   words <- c(words, list(data = quote(data)), inputs$design$options)
