@@ -221,6 +221,9 @@ def _how_it_ended(value: Mapping[str, Any], *, guarded: bool) -> tuple[str, str,
             "the variances stand alone: R's svyby stops where it is to give the covariances of "
             "these ratios"
         )
+    ungrouped = int(value["ungrouped"][0]) if "ungrouped" in value else 0
+    if ungrouped:
+        notes.append(f"{ungrouped} units are in no group of by: R leaves them out")
     if "converged" not in value:
         return "converged", "converged", notes
     status = engine_status = "converged"

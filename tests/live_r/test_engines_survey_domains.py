@@ -134,6 +134,17 @@ def test_domains_that_r_makes_of_columns_are_rs(table, mode, plain_r):
         assert shown == found[f"label{k}"], by
 
 
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+def test_units_in_no_group_are_counted(table, mode):
+    fit = survey.svyby("~api00", "~cut(ell, c(0, 10, 20))", design(table, mode))
+    inside = pd.cut(table["ell"], [0, 10, 20])
+    np.testing.assert_array_equal(fit.n_units, inside.value_counts(sort=False))
+    left = f"{inside.isna().sum()} units are in no group"
+    assert any(left in line for line in fit.conditions)
+    fit = survey.svyby("~api00", "~stype", design(table, mode))
+    assert not any("in no group" in line for line in fit.conditions)
+
+
 def test_an_expression_shows_the_users_name_of_a_column(table):
     fit = survey.svyby(
         "~api00", "~cut(`영어 학습`, 3)", design(table.assign(**{"영어 학습": table["ell"]}))
@@ -218,7 +229,7 @@ def test_ratios_whose_covariance_stops_r_have_their_variances(table, plain_r):
         np.testing.assert_allclose(both, found[name], rtol=1e-10, err_msg=name)
         np.testing.assert_array_equal(np.diag(fit.covariance), fit.standard_error**2)
         assert any("variances stand alone" in line for line in fit.conditions)
-    with pytest.raises(EngineError):  # who asks for it is told
+    with pytest.raises(EngineError, match="R's own words"):  # who asks for it is told
         survey.svyby(
             "~api00 + api99", "~awards", strat, "svyratio", denominator="~ell", covmat=True
         )

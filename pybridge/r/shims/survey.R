@@ -273,6 +273,7 @@ survey_groups <- function(out, object, design, inputs, by_scores) {
   labels <- unclass(object)[about$margins]
   out$by <- Map(shared_labels, labels, margins)
   names(out$by) <- names(margins)
+  out$ungrouped <- as.double(sum(!stats::complete.cases(margins)))
   out$statistics <- about$variables
   key <- function(columns) do.call(paste, c(unname(lapply(columns, as.character)), sep = "\037"))
   units <- key(margins)
