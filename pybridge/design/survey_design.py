@@ -184,7 +184,8 @@ def _primary_units(sample: pd.DataFrame, ids: str, stratum: np.ndarray, nest: bo
             field="ids",
             expected="every primary unit in one stratum",
             got=f"primary unit {sample[ids].iloc[row]!r}",
-            hint="If labels start anew in every stratum, pass nest=True.",
+            hint="If labels start anew in every stratum, make them a column with the stratum in "
+            "the label; survey_design(..., nest=True) does so by itself.",
         )
     return codes
 

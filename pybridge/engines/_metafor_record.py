@@ -91,6 +91,9 @@ class MetaforFit(PackageFit):
     def effects(self, level: str) -> pd.DataFrame:
         """Predicted effects of one grouping factor: group, effect, standard_error.
 
+        Groups are labels of the table; those of nested factors, ``a/b``, are text as in R, with
+        numbers written out.
+
         Parameters
         ----------
         level : str

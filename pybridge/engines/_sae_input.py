@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +148,32 @@ def column_values(column: pd.Series) -> Any:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.array([None if pd.isna(value) else value for value in column], dtype=object)
+
+
+def own_labels(column: pd.Series | None, sent: Any, labels: Sequence[Any]) -> np.ndarray:
+    """R's labels of groups (k,), object, as the user has them.
+
+    Parameters
+    ----------
+    column : pandas.Series or None
+        What they are the groups of; None where R made them, and they stay R's.
+    sent : array or mapping
+        The column as it crossed, `column_values` or text as codes and levels.
+    labels : sequence
+        Numbers, logicals or text.
+    """
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    own: dict[Any, Any] = {}
+    if column is not None and isinstance(column.dtype, pd.CategoricalDtype):
+        own = dict(zip(sent["levels"], column.cat.categories))
+    elif column is not None:
+        if isinstance(sent, Mapping):
+            sent = np.asarray(sent["levels"])[np.asarray(sent["codes"]).astype(int)]
+        absent = column.isna().to_numpy()
+        own = {s: value for s, value, gap in zip(sent, column, absent) if not gap}
+    out = np.empty(len(plain), dtype=object)
+    out[:] = [own.get(label, label) for label in plain]
+    return out
 
 
 def domain_labels(data: pd.DataFrame, domain: str | None) -> np.ndarray:

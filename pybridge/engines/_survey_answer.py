@@ -12,6 +12,7 @@ from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import RFormula, read_formula, read_one_sided
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import digest
+from pybridge.engines._sae_input import own_labels
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
 from pybridge.engines._survey_units import check_variables, units_for_r
@@ -21,6 +22,8 @@ from pybridge.r import Reply
 
 _SHIM = "survey_estimate"
 _WORDS = ("FUN", "family", "link", "variance")
+# Of a linear predictor in one more step of glm: separated it is about 1, converged about 0.
+_DRIFT = 0.05
 # Options of every call, which say little in a summary.
 _ALWAYS = ("na.rm", "covmat", "drop.empty.groups")
 
@@ -138,29 +141,30 @@ def _record(
     value = reply.value
     k = len(value["estimate"])
     users = {name: column for column, name in names.items()}
-    by, statistic = _margins(design, value, users, k)
+    by, statistic = _margins(design, value, users, units, k)
     # The groups come again for every variable.
     n_units = np.full(k, float(value["n"][0]))
     if "n_units" in value:
         counts = np.asarray(value["n_units"])
         times = k // len(counts)
         n_units = np.repeat(counts, times) if "separate" in value else np.tile(counts, times)
-    status = np.full(k, "ok", dtype=object)
-    error, covariance = requests.numbers(value["standard_error"]), np.array(value["covariance"])
     nothing = np.full(k, np.nan)
-    ends = [requests.numbers(value.get(name, nothing)) for name in ("lower", "upper")]
-    single = (n_units == 1) & bool(by)
-    status[single] = "single_unit"
-    if design.mode == "guarded" and single.any() and inputs["call"].get("FUN") != "svytotal":
-        error, *ends = (np.where(single, np.nan, column) for column in (error, *ends))
+    numbers = {
+        "estimate": requests.numbers(value["estimate"]),
+        "standard_error": requests.numbers(value["standard_error"]),
+        **{name: requests.numbers(value.get(name, nothing)) for name in ("lower", "upper")},
+        "covariance": np.array(value["covariance"]),
+    }
+    domain_status = _domain_status(design, inputs["call"], bool(by), n_units, numbers)
+    status, engine_status, notes = _how_it_ended(value, guarded=design.mode == "guarded")
     return SurveyEstimates(
         request=asked,
         shim=_SHIM,
         inputs=inputs,
         value=value,
-        status="converged",
-        engine_status="converged",
-        conditions=(*requests.said(reply), *_aliased(value, names)),
+        status=status,
+        engine_status=engine_status,
+        conditions=(*requests.said(reply), *_aliased(value, names), *notes),
         provenance=provenance(
             "survey",
             asked.function,
@@ -173,17 +177,93 @@ def _record(
         names=_labelled(value["names"], names),
         by=by,
         statistic=statistic,
-        estimate=requests.numbers(value["estimate"]),
-        standard_error=error,
-        lower=ends[0],
-        upper=ends[1],
-        covariance=covariance,
+        **numbers,
         design_effect=requests.numbers(value.get("deff", nothing)),
         n_units=n_units,
         degrees_of_freedom=float(value["degrees"][0]),
-        domain_status=status,
+        domain_status=domain_status,
         variation={name: requests.numbers(x) for name, x in value.get("variation", {}).items()},
         influence=_matrix(value.get("influence")),
+    )
+
+
+def _domain_status(
+    design: SvyDesign,
+    call: Mapping[str, Any],
+    by: bool,
+    n_units: np.ndarray,
+    numbers: dict[str, np.ndarray],
+) -> np.ndarray:
+    """A word for each estimate; guarded, ``numbers`` loses those that nothing stands behind.
+
+    R has the estimate 0 where no unit has a known value, and the standard error 0 where one has.
+    """
+    guarded = design.mode == "guarded"
+    status = np.full(len(n_units), "ok", dtype=object)
+    single, none = (n_units == 1) & (by or guarded), (n_units == 0) & guarded
+    status[single], status[none] = "single_unit", "out_of_sample"
+    total = "svytotal" in (call["function"], call.get("FUN"))  # one unit's total has an error
+    gone = none | (single & guarded & (not total))
+    for name in ("standard_error", "lower", "upper"):
+        numbers[name] = np.where(gone, np.nan, numbers[name])
+    if none.any():
+        numbers["estimate"] = np.where(none, np.nan, numbers["estimate"])
+        numbers["covariance"][none, :] = np.nan
+        numbers["covariance"][:, none] = np.nan
+    return status
+
+
+def _how_it_ended(value: Mapping[str, Any], *, guarded: bool) -> tuple[str, str, list[str]]:
+    """Status, R's own verdict, and what to say of them; all but svyglm have no search."""
+    notes = []
+    if value["without_covmat"][0] and not value["by_scores"][0]:
+        notes.append(
+            "the variances stand alone: R's svyby stops where it is to give the covariances of "
+            "these ratios"
+        )
+    ungrouped = int(value["ungrouped"][0]) if "ungrouped" in value else 0
+    if ungrouped:
+        notes.append(f"{ungrouped} units are in no group of by: R leaves them out")
+    if "converged" not in value:
+        return "converged", "converged", notes
+    status = engine_status = "converged"
+    if value["boundary"][0]:
+        status = "boundary"
+        notes.append("R's glm stopped at the boundary of what the link allows")
+    apart = _separated(value) if guarded else None
+    if not value["converged"][0]:
+        status = engine_status = "not_converged"
+        notes.append("R's glm did not converge: more iterations (maxit), or another start")
+    if apart:
+        status = "not_converged"
+        notes.append(apart)
+    if value["fit_degrees"][0] <= 0:
+        what = "the fit is saturated, a coefficient for each unit: its standard errors say nothing"
+    elif value["degrees"][0] <= 0:
+        what = "no residual degrees of freedom in this design: there are no intervals"
+    else:
+        return status, engine_status, notes
+    if guarded and status == "converged":
+        status = "weak_identification"
+    return status, engine_status, [*notes, what]
+
+
+def _separated(value: Mapping[str, Any]) -> str | None:
+    """What there is to say of an outcome that the terms separate, R's verdict notwithstanding.
+
+    That the search would move on says so only where R takes it to be at its end.
+    """
+    if "drift" not in value:
+        return None
+    extreme, drift = int(value["extreme"][0]), float(value["drift"][0])
+    if not extreme and not (value["converged"][0] and drift > _DRIFT):
+        return None
+    found = f"{extreme} fitted values are 0 or 1 to the last digits"
+    if not extreme:
+        found = f"one more step would move a linear predictor by {drift:.2g}"
+    return (
+        f"{found}: the terms seem to separate the outcome, some coefficients then have no finite "
+        "value, and their estimates and standard errors say nothing"
     )
 
 
@@ -200,43 +280,37 @@ def _matrix(values: Any) -> np.ndarray | None:
 
 
 def _margins(
-    design: SvyDesign, value: Mapping[str, Any], users: Mapping[str, str], k: int
+    design: SvyDesign,
+    value: Mapping[str, Any],
+    users: Mapping[str, str],
+    units: Mapping[str, Any],
+    k: int,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Labels of svyby's groups as the user has them, and which variable each number is of."""
+    columns = {column: name for name, column in users.items()}
     if "separate" in value:
-        return _strata(design, value, users)
+        return _strata(design, value, columns, units)
     if "by" not in value:
-        return {}, _labelled(value["names"], {column: name for name, column in users.items()})
+        return {}, _labelled(value["names"], columns)
     found = {}
     for name, labels in value["by"].items():
-        column = users.get(name, name)
-        found[column] = np.tile(_own_labels(design, column, labels), k // len(labels))
-    variables = _labelled(value["statistics"], {column: name for name, column in users.items()})
+        # A column, or what R makes of one: cut(x, 3)
+        column = users[name] if name in users else str(_labelled([name], columns)[0])
+        values = design.frame[column] if name in users else None
+        own = own_labels(values, units.get(name), labels)
+        found[column] = np.tile(own, k // len(labels))
+    variables = _labelled(value["statistics"], columns)
     return found, np.repeat(variables, k // len(variables))
 
 
 def _strata(
-    design: SvyDesign, value: Mapping[str, Any], users: Mapping[str, str]
+    design: SvyDesign,
+    value: Mapping[str, Any],
+    columns: Mapping[str, str],
+    units: Mapping[str, Any],
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Of separate ratios: the stratum and the ratio of each number, stratum by stratum."""
     (column,) = read_one_sided(design.formulas["strata"], design.frame, field="strata").columns[:1]
-    labels = _own_labels(design, column, value["strata"])
-    ratios = _labelled(value["statistics"], {user: name for name, user in users.items()})
+    labels = own_labels(design.frame[column], units.get(columns[column]), value["strata"])
+    ratios = _labelled(value["statistics"], columns)
     return {column: np.repeat(labels, len(ratios))}, np.tile(ratios, len(labels))
-
-
-def _own_labels(design: SvyDesign, column: str, labels: Sequence[Any]) -> np.ndarray:
-    """R's labels of groups as the user has them in this column."""
-    own = {}
-    if column in design.frame.columns:
-        own = {_as_r_writes(label): label for label in design.frame[column].dropna().unique()}
-    return np.array([own.get(str(label), label) for label in labels], dtype=object)
-
-
-def _as_r_writes(label: Any) -> str:
-    """A label as R's as.character() has it: whole numbers without a decimal point."""
-    if isinstance(label, (float, np.floating)) and float(label).is_integer():
-        return str(int(label))
-    if isinstance(label, (bool, np.bool_)):
-        return str(bool(label)).upper()
-    return str(label)

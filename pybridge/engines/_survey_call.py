@@ -190,7 +190,8 @@ def svyby(
     formula : str
         Variables, ``"~ y"``.
     by : str
-        The domains, ``"~ county"`` or ``"~ county + type"``.
+        The domains, ``"~ county"`` or ``"~ county + type"``; also what R makes of columns,
+        ``"~ cut(x, c(0, 10, 50))"``, ``"~ I(x > 10)"``, whose labels are then R's.
     design : SvyDesign
     FUN : {"svymean", "svytotal", "svyratio"}
     denominator : str, optional
@@ -204,8 +205,9 @@ def svyby(
         ``variation`` of the record. (R has no SE() of a table with ``ci`` alone.)
     covmat : bool, optional
         Whether all domains' estimates have their covariance; by default they have, and in raw mode,
-        as in R, not. R itself stops at this on a calibrated design and beside missing values;
-        guarded it is then made of the linearised scores, for means and totals.
+        as in R, not. R itself stops at this on a calibrated design, beside missing values and at
+        several ratios; guarded it is then made of the linearised scores, for means and totals, and
+        ratios have their variances alone, with a condition that says so, unless it was asked for.
     influence : bool
         Whether the record gets R's influence functions, a column an estimate.
     na_rm_by, na_rm_all : bool
@@ -218,7 +220,8 @@ def svyby(
     -------
     SurveyEstimates
         Guarded, domains in the order of their labels' characters whatever the locale, and no
-        standard error for a domain of one unit. Raw, in R's order, with R's 0.
+        standard error for a domain of one unit, no estimate for one without any (``out_of_sample``)
+        where units without a known value do not count. Raw, in R's order, with R's 0.
     """
     need_design(design)
     choose("FUN", FUN, STATISTICS)
@@ -258,7 +261,13 @@ def svyby(
     kinds = _vartype(vartype)
     if kinds != ["se"]:
         options["vartype"] = kinds
-    call = {"function": "svyby", "formulas": formulas, "FUN": FUN, "options": options}
+    call = {
+        "function": "svyby",
+        "formulas": formulas,
+        "FUN": FUN,
+        "covmat_default": covmat is None,
+        "options": options,
+    }
     return estimated(design, call, level=level, time_limit=time_limit)
 
 

@@ -37,6 +37,8 @@ class SvyDesign:
     pps : str or None
     joint : numpy.ndarray or None
         Shape (n, n), joint inclusion probabilities.
+    psum : float or None
+        Of pps="HR".
     lonely_psu, adjust_domain_lonely
         R's options of these names.
     steps : tuple of mapping
@@ -53,6 +55,7 @@ class SvyDesign:
     adjust_domain_lonely: bool
     mode: str
     steps: tuple[Mapping[str, Any], ...] = ()
+    psum: float | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,7 +67,8 @@ class SvyDesign:
     def summary(self) -> str:
         """The calls, as R would have them."""
         words = ", ".join(f"{name} = {text}" for name, text in self.formulas.items())
-        pps = "" if self.pps is None else f", pps = {self.pps}"
+        inside = "" if self.psum is None else f"({self.psum!r})"
+        pps = "" if self.pps is None else f", pps = {self.pps}{inside}"
         steps = "".join(f" |> {step['call']}({step['formula']})" for step in self.steps)
         return f"svydesign({words}{pps}){steps}"
 
@@ -94,6 +98,7 @@ class SvyDesign:
                 "options": dict(self.options),
                 "pps": self.pps,
                 "joint": self.joint,
+                "psum": self.psum,
             },
             "steps": {f"step{k}": step for k, step in enumerate(steps)},
             "lonely": self.lonely_psu,
@@ -115,6 +120,7 @@ def svydesign(
     check_strata: bool | None = None,
     pps: str | None = None,
     joint: Any = None,
+    psum: float | None = None,
     variance: str = "HT",
     lonely_psu: str = "fail",
     adjust_domain_lonely: bool = False,
@@ -135,6 +141,10 @@ def svydesign(
     pps : {"brewer", "overton", "HR", "ppsmat", "poisson"}, optional
         Sampling proportional to size without replacement, or Poisson sampling with ``probs``.
         ``"ppsmat"`` takes ``joint``, the (n, n) joint inclusion probabilities.
+    psum : float, optional
+        For ``pps="HR"``: the sum of squared inclusion probabilities of the population over the
+        sample size, which R estimates from the sample otherwise. R takes it for the first stratum
+        only, so that it is refused beside strata.
     variance : {"HT", "YG"}
         For pps: Horvitz-Thompson's or Yates-Grundy's.
     lonely_psu : {"fail", "adjust", "average", "certainty", "remove"}
@@ -182,6 +192,7 @@ def svydesign(
         lonely_psu=choose("lonely_psu", lonely_psu, LONELY_PSU),
         adjust_domain_lonely=yes_or_no("adjust_domain_lonely", adjust_domain_lonely),
         mode=mode,
+        psum=None if psum is None else _psum(psum, pps, strata),
     )
     if guarded:
         check_design(design)
@@ -239,6 +250,20 @@ def positive(field: str, value: Any) -> float:
 def _missing(field: str, message: str) -> InputError:
     return InputError(
         message, code="missing_argument", field=field, expected="a column, or a formula", got=None
+    )
+
+
+def _psum(psum: Any, pps: str | None, strata: str | None) -> float:
+    number = positive("psum", psum)
+    if pps == "HR" and strata is None:
+        return number
+    raise InputError(
+        "psum is of pps='HR' without strata",
+        code="not_available",
+        field="psum",
+        expected="pps='HR' and no strata, or no psum",
+        got=f"strata={strata!r}" if pps == "HR" else f"pps={pps!r}",
+        hint="Beside strata R takes it for the first of them, and has no variance for the others.",
     )
 
 

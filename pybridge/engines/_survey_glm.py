@@ -86,6 +86,13 @@ def svyglm(
     level, time_limit
         As in `svymean`; the degrees of freedom are those of R's summary.
 
+    Returns
+    -------
+    SurveyEstimates
+        ``engine_status`` is glm's flag. Guarded, ``status`` is also ``not_converged`` where the
+        terms separate a binary outcome or counts, which glm often calls converged, and
+        ``weak_identification`` without residual degrees of freedom; the conditions say so.
+
     Raises
     ------
     InputError

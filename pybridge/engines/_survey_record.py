@@ -15,6 +15,12 @@ from pybridge._record import freeze, plain
 from pybridge.engines._engine_units import SaeUnitRecord
 
 
+_NO_NUMBER = {
+    "single_unit": "one unit, hence no standard error",
+    "out_of_sample": "no unit with a known value, hence no estimate",
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyEstimates(SaeUnitRecord):
     """Estimates by one function of survey; k numbers.
@@ -28,17 +34,19 @@ class SurveyEstimates(SaeUnitRecord):
     statistic : numpy.ndarray
         Shape (k,), object: which variable it is an estimate of.
     estimate, standard_error, lower, upper : numpy.ndarray
-        Shape (k,). Guarded, a group of one unit has no standard error; R calls it 0.
+        Shape (k,). Guarded, a group of one unit has no standard error and one of none no estimate;
+        R calls them 0.
     covariance : numpy.ndarray
         Shape (k, k), R's vcov; of svyby without covmat the variances alone, zeros beside them.
     design_effect : numpy.ndarray
         Shape (k,); NaN where it was not asked for.
     n_units : numpy.ndarray
-        Shape (k,), units in the group.
+        Shape (k,), units in the group; guarded with na_rm, those with a known value of all the
+        variables, which the estimate is made of.
     degrees_of_freedom : float
         R's degf of the design (of svyglm: of its residuals), which the intervals are made with.
     domain_status : numpy.ndarray
-        Shape (k,), object: ``ok`` or ``single_unit``.
+        Shape (k,), object: ``ok``, ``single_unit`` or (guarded) ``out_of_sample``.
     variation : mapping of str to numpy.ndarray
         Of svyby: R's own columns of ``vartype`` (se, ci_l, ci_u, cv, cv%, var), each (k,).
     influence : numpy.ndarray or None
@@ -70,10 +78,11 @@ class SurveyEstimates(SaeUnitRecord):
 
     def to_frame(self) -> pd.DataFrame:
         """Columns: the margins of svyby, statistic, n_units, estimate, variance, standard_error,
-        cv, lower, upper, level, degrees_of_freedom, design_effect, status."""
+        cv, lower, upper, level, degrees_of_freedom, design_effect, status.
+
+        A margin that has the name of another column here is ``by_<name>``."""
         k = len(self.estimate)
-        table: dict[str, Any] = {name: np.array(column) for name, column in self.by.items()}
-        table.update(
+        own: dict[str, Any] = dict(
             statistic=self.statistic,
             n_units=self.n_units,
             estimate=self.estimate,
@@ -87,7 +96,14 @@ class SurveyEstimates(SaeUnitRecord):
             design_effect=self.design_effect,
             status=self.domain_status,
         )
-        return pd.DataFrame({name: np.array(column) for name, column in table.items()})
+        margins: dict[str, Any] = {}
+        for name, column in self.by.items():
+            free = name
+            while free in own or (free != name and free in self.by):
+                free = f"by_{free}"
+            # Codes as a column of numbers, so that it can be merged with the user's.
+            margins[free] = pd.Series(column, dtype=object).infer_objects().array
+        return pd.DataFrame({**margins, **{name: np.array(column) for name, column in own.items()}})
 
     def summary(self) -> str:
         """The estimates as text."""
@@ -96,9 +112,10 @@ class SurveyEstimates(SaeUnitRecord):
             f"{len(self.estimate)} estimates; status {self.status}; "
             f"{self.degrees_of_freedom:g} degrees of freedom",
         ]
-        single = self.names[self.domain_status == "single_unit"]
-        if len(single):
-            lines.append(f"one unit, hence no standard error: {listed(single)}")
+        for word, what in _NO_NUMBER.items():
+            which = self.names[self.domain_status == word]
+            if len(which):
+                lines.append(f"{what}: {listed(which)}")
         return "\n".join([*lines, *self.conditions])
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,8 +131,8 @@ class SurveyEstimates(SaeUnitRecord):
         }
 
     def _script(self, data: pd.DataFrame | None) -> str:
-        scores = bool(self.value["by_scores"][0])
-        return survey_script(self.request.summary(), self._complete(data), by_scores=scores)
+        without = bool(self.value["without_covmat"][0])
+        return survey_script(self.request.summary(), self._complete(data), without_covmat=without)
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         from pybridge.engines._survey_units import units_for_r
@@ -123,10 +140,10 @@ class SurveyEstimates(SaeUnitRecord):
         return units_for_r(data, self.columns, guarded=not self.request.raw)
 
 
-def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> str:
+def survey_script(title: str, inputs: Mapping[str, Any], *, without_covmat: bool) -> str:
     """The calls as an R user writes them, units included; it leaves R's answer in ``result``.
 
-    ``by_scores``: svyby() has no covariance here, and would stop.
+    ``without_covmat``: svyby() has no covariance here, and would stop.
     """
     lines = [f"# {r.ascii_line(title)}", *r.EXACT_NUMBERS, f"data <- {r.frame(inputs['data'])}"]
     lines.append(
@@ -158,7 +175,7 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, by_scores: bool) -> 
         inside = ", ".join(f"{name} = {r.text(word)}" for name, word in given.items())
         words.append(f"family = stats::{asked['family']}({inside})")
     options = dict(asked["options"])
-    if by_scores:
+    if without_covmat:
         options["covmat"] = False
     words += _options(options)
     lines.append(f"result <- survey::{asked['function']}({', '.join(words)})")
@@ -174,7 +191,8 @@ def _options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _pps(design: Mapping[str, Any]) -> str:
-    words = {"HR": "survey::HR()", "ppsmat": "survey::ppsmat(joint)"}
+    psum = "" if design["psum"] is None else r.number(design["psum"])
+    words = {"HR": f"survey::HR({psum})", "ppsmat": "survey::ppsmat(joint)"}
     if design["pps"] == "poisson":
         probs = design["formulas"]["probs"]
         return f"survey::poisson_sampling(model.frame({probs}, data)[[1]])"

@@ -120,7 +120,7 @@ LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
     },
     ("survey", "svydesign"): {
         "variables": "R's default, all of data, is what formulas are read in",
-        "...": "joint, lonely_psu and adjust_domain_lonely stand for ppsmat() and R's options",
+        "...": "joint, psum, lonely_psu, adjust_domain_lonely: ppsmat(), HR() and R's options",
     },
     ("survey", "svyglm"): {
         "...": "arguments of glm(), which are here by name",

@@ -57,7 +57,11 @@ _HINTS = (
         "A value is missing where R needs one: look for missing, infinite and constant columns.",
     ),
 )
-_ELSE = "These are R's own words; look for constant columns, ties, and missing or extreme values."
+_ELSE = (
+    "These are R's own words about the call, the help page of the function says what it needs; "
+    "mode='raw', where there is one, hands the call to R unchanged, and the r_script() of a call "
+    "that works shows what R is given."
+)
 
 
 def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineError:

@@ -174,6 +174,9 @@ def test_an_error_of_r_is_raised_with_its_words():
     assert caught.value.code == "r_error"
     assert caught.value.got == '오류: it\'s 100% "wrong"'
     assert "said before the error" in caught.value.hint
+    # Whatever the function is: nothing about columns that it may not have.
+    assert "R's own words" in caught.value.hint and "r_script()" in caught.value.hint
+    assert "column" not in caught.value.hint
     assert type(caught.value) is EngineError
 
 

@@ -323,3 +323,36 @@ def test_odd_options_are_refused(table):
         with pytest.raises(InputError) as caught:
             fitted(table, **words)
         assert caught.value.code == code, words
+
+
+def test_numbers_that_name_groups_come_back_as_numbers(table, plain_r):
+    codes = {label: (k + 1) * 100000 for k, label in enumerate(sorted(set(table["region"])))}
+    coded = table.assign(
+        region=table["region"].map(codes), domain=(np.arange(len(table)) + 1) * 100000
+    )
+    usual = fitted(table)
+    for mode in ("raw", "guarded"):
+        fit = fitted(coded, mode=mode)
+        effects = fit.effects("region")
+        assert effects["group"].dtype == coded["region"].dtype
+        merged = coded.merge(effects, left_on="region", right_on="group", validate="m:1")
+        assert len(merged) == len(coded)
+        theirs = usual.effects("region").assign(code=lambda e: e["group"].map(codes))
+        theirs = theirs.set_index("code").loc[list(effects["group"])]
+        np.testing.assert_allclose(effects["effect"], theirs["effect"], rtol=1e-5)
+        assert list(fit.effects("domain")["group"]) == list(coded["domain"])
+        nested = fitted(coded, "~ 1 | region / domain", mode=mode)
+        assert nested.effects("region")["group"].tolist() == sorted(codes.values())
+        groups = list(nested.effects("region/domain")["group"])
+        assert sorted(groups) == sorted(
+            f"{r}/{d}" for r, d in zip(coded["region"], coded["domain"])
+        )
+    # R's own order and effects.
+    own = plain_r(f'{fit.r_script()}\nx <- metafor::ranef(fit)$region; show("e", x$intrcpt)\n')
+    np.testing.assert_array_equal(fit.effects("region")["effect"], own["e"])
+
+
+def test_a_category_of_numbers_names_groups_by_its_numbers(table):
+    codes = {label: k + 7 for k, label in enumerate(sorted(set(table["region"])))}
+    coded = table.assign(region=table["region"].map(codes).astype("category"))
+    assert fitted(coded).effects("region")["group"].tolist() == sorted(codes.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pybridge import datasets
 from pybridge.engines import survey
 from pybridge.errors import InputError
 from tests.live_r.survey_designs import DESIGNS, TOTALS, api_tables, designs
@@ -333,3 +334,26 @@ def test_options_are_in_the_script_and_in_the_object(tables, plain_r, tmp_path):
     for name, fit in fits.items():
         for where in ("script", "kept"):
             np.testing.assert_array_equal(fit.estimate, found[f"{name}.{where}"], err_msg=name)
+
+
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+def test_hartley_and_rao_with_the_populations_sum_of_squares(mode, plain_r):
+    table = datasets.from_r("survey", "election_pps", file="election")
+    psum = float((datasets.from_r("survey", "election", file="election")["p"] ** 2).sum() / 40)
+    fits = [
+        survey.svytotal(
+            "~Bush + Nader", survey.svydesign(1, table, fpc="~p", pps="HR", psum=given, mode=mode)
+        )
+        for given in (psum, None)
+    ]
+    code = "suppressPackageStartupMessages(library(survey)); data(election)\n"
+    for k, given in enumerate(("sum(election$p^2) / 40", "")):
+        code += f"x <- svydesign(id = ~1, fpc = ~p, data = election_pps, pps = HR({given}))\n"
+        code += f'show("plain{k}", SE(svytotal(~Bush + Nader, x)))\n'
+        code += f"local({{ invisible(capture.output({{{fits[k].r_script(data=table)}\n}}))\n"
+        code += f'show("script{k}", SE(result)) }})\n'
+    found = plain_r(code)
+    for k, fit in enumerate(fits):
+        np.testing.assert_array_equal(fit.standard_error, found[f"script{k}"])
+        np.testing.assert_allclose(fit.standard_error, found[f"plain{k}"], rtol=1e-12)
+    assert (fits[0].standard_error != fits[1].standard_error).all()

@@ -55,6 +55,17 @@ shared_frame <- function(columns) {
   structure(columns, class = "data.frame", row.names = seq_along(columns[[1L]]))
 }
 
+# Labels as they are in a column: its numbers as numbers (as.character() has 1e+05 for 100000),
+# logicals as such, all else as text. `found` are some of its values, or their text; where they
+# are not, as numbered twins, they stay text.
+shared_labels <- function(found, column) {
+  text <- as.character(found)
+  if (!is.numeric(column) && !is.logical(column)) return(text)
+  own <- as.vector(unclass(unique(column)))
+  place <- match(text, as.character(own))
+  if (anyNA(place[!is.na(text)])) text else own[place]
+}
+
 shared_seed <- function(seed) {
   if (!is.null(seed)) set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
 }

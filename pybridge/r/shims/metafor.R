@@ -61,12 +61,13 @@ metafor_rma_mv <- function(inputs) {
     out$vvc <- unname(fit$vvc)
     out$vvc.names <- rownames(fit$vvc)
   }
-  if (!is.null(inputs$slab)) out$slab <- as.character(fit$slab)
+  columns <- shared_columns(inputs$data)
+  if (!is.null(inputs$slab)) out$slab <- shared_labels(fit$slab, columns[[inputs$slab]])
   if (isTRUE(fit$withS)) {
     out$s.names <- unname(fit$s.names)
     out$s.nlevels <- as.numeric(fit$s.nlevels)
   }
-  c(out, metafor_effects(fit))
+  c(out, metafor_effects(fit, columns))
 }
 
 # Which rows of the table are in the fit: those of the subset without gaps.
@@ -129,7 +130,7 @@ metafor_object <- function(inputs) {
 
 # Predicted effects of every grouping factor, and the predictions with them (effects of slopes and
 # of structured terms are left out, and the predictions then too).
-metafor_effects <- function(fit) {
+metafor_effects <- function(fit, columns) {
   if (!isTRUE(fit$withS)) return(list(effects = list()))
   found <- try(metafor::ranef(fit), silent = TRUE)
   if (inherits(found, "try-error")) return(list(effects = list())) # with weights there are none
@@ -139,11 +140,28 @@ metafor_effects <- function(fit) {
   for (j in seq_along(labels)) {
     own <- found[[j]]
     effects[[paste0("level", j)]] <- list(
-      group = rownames(own), effect = own$intrcpt, standard_error = own$se
+      group = metafor_groups(rownames(own), labels[[j]], columns), effect = own$intrcpt, standard_error = own$se
     )
     prediction <- prediction + as.vector(as.matrix(fit$Z.S[[j]]) %*% own$intrcpt)
   }
   list(effects = effects, prediction = if (!fit$withG && !fit$withH) prediction)
+}
+
+# Groups as they are in the column they are of; of nested columns, a/b, their text with numbers
+# written out, where R has 1e+05 for 100000. What is no column has R's text.
+metafor_groups <- function(text, name, columns) {
+  parts <- strsplit(name, "/", fixed = TRUE)[[1L]]
+  if (!all(parts %in% names(columns))) return(text)
+  own <- unname(columns[parts])
+  if (length(own) == 1L) return(shared_labels(text, own[[1L]]))
+  out <- lapply(own, function(column) {
+    if (!is.numeric(column)) return(as.character(column))
+    kinds <- unique(column)
+    vapply(kinds, format, "", digits = 15L, scientific = FALSE)[match(column, kinds)]
+  })
+  theirs <- do.call(paste, c(lapply(own, as.character), sep = "/"))
+  place <- match(text, theirs)
+  ifelse(is.na(place), text, do.call(paste, c(out, sep = "/"))[place])
 }
 
 # The design matrix of the moderators.

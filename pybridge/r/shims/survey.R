@@ -1,7 +1,7 @@
 # Design-based estimates by the package survey, under its own names. Inputs of every function:
 #   data       the units' columns, a named list
 #   design     formulas (ids, strata, fpc, weights, probs) as text, options, pps (NULL or a word),
-#              joint (inclusion probabilities, for pps = "ppsmat")
+#              joint (inclusion probabilities, for pps = "ppsmat"), psum (of pps = "HR") or NULL
 #   steps      a list of list(call = "calibrate" or "postStratify", formula, population, options)
 #   lonely, lonely_domain  survey.lonely.psu and survey.adjust.domain.lonely
 #   functions  what formulas may call
@@ -25,10 +25,12 @@ survey_design <- function(inputs) {
   pps <- inputs$design$pps
   if (!is.null(pps)) {
     words$pps <- switch(pps,
-      brewer = "brewer", overton = "overton", HR = quote(survey::HR()),
+      brewer = "brewer", overton = "overton",
+      HR = if (is.null(inputs$design$psum)) quote(survey::HR()) else quote(survey::HR(psum)),
       ppsmat = quote(survey::ppsmat(joint)), poisson = quote(survey::poisson_sampling(probability))
     )
     place$joint <- inputs$design$joint
+    place$psum <- inputs$design$psum
     if (pps == "poisson") place$probability <- stats::model.frame(words$probs, place$data)[[1L]]
   }
   words <- c(words, list(data = quote(data)), inputs$design$options)
@@ -88,13 +90,17 @@ survey_estimate <- function(inputs) {
     design <- survey_design(inputs)
     asked <- inputs$call
     by <- asked[["function"]] == "svyby"
-    # svyby() stops where it is to give a covariance on a calibrated design, or beside missing
-    # values: guarded it is asked without, and the covariance made of the scores.
+    # svyby() stops where it is to give a covariance on a calibrated design, beside missing values,
+    # or of several ratios: guarded it is asked without, and the covariance of means and totals made
+    # of the scores. Of ratios there is none then, which is refused to those who asked for it.
     scores <- FALSE
+    without <- FALSE
     object <- tryCatch(survey_object(inputs, design), error = function(condition) {
-      able <- by && asked$FUN %in% c("svymean", "svytotal") && isTRUE(asked$options$covmat)
+      made <- by && asked$FUN %in% c("svymean", "svytotal")
+      able <- by && isTRUE(asked$options$covmat) && (made || isTRUE(asked$covmat_default))
       if (!isTRUE(inputs$guarded) || !able) stop(condition)
-      scores <<- TRUE
+      scores <<- made
+      without <<- TRUE
       inputs$call$options$covmat <- FALSE
       survey_object(inputs, design)
     })
@@ -104,9 +110,10 @@ survey_estimate <- function(inputs) {
       names = names(stats::coef(object)), estimate = as.vector(stats::coef(object)),
       standard_error = as.vector(survey_errors(object)),
       degrees = as.double(survey::degf(design)),
-      weight_total = sum(stats::weights(design)), n = as.double(nrow(design$variables))
+      weight_total = sum(stats::weights(design)), n = as.double(sum(survey_known(design, inputs)))
     )
     out$by_scores <- scores
+    out$without_covmat <- without
     if (!scores) out$covariance <- survey_covariance(object, out$standard_error)
     if (is.null(out$names)) out$names <- as.character(seq_along(out$estimate))
     interval <- try(survey_interval(object, inputs$level, out$degrees), silent = TRUE)
@@ -120,14 +127,51 @@ survey_estimate <- function(inputs) {
       out <- survey_groups(out, object, design, inputs, scores)
       out$variation <- survey_variation(object)
     }
-    if (asked[["function"]] == "svyglm") {
-      out$n <- as.double(length(object$y))
-      out$aliased <- names(object$coefficients)[is.na(object$coefficients)]
-      out$degrees <- as.double(object$df.residual)
-      out$dispersion <- as.double(summary(object)$dispersion)
-    }
+    if (asked[["function"]] == "svyglm") out <- survey_search(out, object)
     out
   })
+}
+
+# How glm's search for the coefficients ended. svyglm() puts the design's degrees of freedom into
+# df.residual, those of the fit itself are n - rank. Where the outcome is separated, the
+# coefficients have no finite value, yet glm often calls the search converged because the deviance
+# moves no more: then a fitted value is 0 or 1 to the last digits, as glm itself warns, or one more
+# step would still move the linear predictor (`drift`).
+survey_search <- function(out, object) {
+  out$n <- as.double(length(object$y))
+  out$aliased <- names(object$coefficients)[is.na(object$coefficients)]
+  out$degrees <- as.double(object$df.residual)
+  out$dispersion <- as.double(summary(object)$dispersion)
+  out$converged <- isTRUE(object$converged)
+  out$boundary <- isTRUE(object$boundary)
+  out$fit_degrees <- as.double(length(object$y) - object$rank)
+  family <- object$family
+  shares <- family$family %in% c("binomial", "quasibinomial") ||
+    identical(family$varfun, "mu(1-mu)")
+  counts <- family$family %in% c("poisson", "quasipoisson")
+  if (!shares && !counts) return(out)
+  mu <- object$fitted.values
+  nothing <- 10 * .Machine$double.eps
+  out$extreme <- as.double(sum(mu < nothing | (shares & mu > 1 - nothing)))
+  used <- object$weights > 0 & is.finite(object$residuals)
+  step <- stats::lm.wfit(
+    stats::model.matrix(object)[used, , drop = FALSE], object$residuals[used], object$weights[used]
+  )
+  out$drift <- max(0, abs(step$fitted.values))
+  out
+}
+
+# Which units the estimate is made of: guarded, those with a known value of all its variables, as
+# R's na.rm leaves the others out; raw, all.
+survey_known <- function(design, inputs) {
+  if (!isTRUE(inputs$guarded) || !isTRUE(inputs$call$options$na.rm)) {
+    return(rep(TRUE, nrow(design$variables)))
+  }
+  texts <- inputs$call$formulas
+  frames <- lapply(texts[names(texts) != "by"], function(text) {
+    stats::model.frame(survey_formula(text, inputs), design$variables, na.action = stats::na.pass)
+  })
+  stats::complete.cases(do.call(cbind, unname(frames)))
 }
 
 # Where R has no standard errors: without variances, and of a table with intervals alone.
@@ -203,9 +247,9 @@ survey_strata <- function(object, design, inputs) {
     intervals[[i]] <- survey_interval(parts[[i]], inputs$level, degrees)
   }
   intervals <- do.call(rbind, intervals)
-  strata <- as.character(object$strata)
-  own <- as.character(design$strata[, 1L])
-  counts <- vapply(strata, function(s) as.double(sum(own == s)), 0, USE.NAMES = FALSE)
+  strata <- object$strata
+  own <- design$strata[, 1L]
+  counts <- vapply(seq_along(strata), function(i) as.double(sum(own == strata[i])), 0)
   names <- names(stats::coef(parts[[1L]]))
   list(
     names = paste(rep(strata, each = each), names, sep = ":"),
@@ -213,8 +257,8 @@ survey_strata <- function(object, design, inputs) {
     standard_error = unlist(lapply(parts, survey::SE), use.names = FALSE),
     covariance = covariance, lower = as.vector(intervals[, 1]), upper = as.vector(intervals[, 2]),
     degrees = degrees, weight_total = sum(stats::weights(design)), by_scores = FALSE,
-    n = as.double(nrow(design$variables)), separate = TRUE, strata = strata, statistics = names,
-    n_units = counts
+    without_covmat = FALSE, n = as.double(nrow(design$variables)), separate = TRUE,
+    strata = shared_labels(strata, own), statistics = names, n_units = counts
   )
 }
 
@@ -222,19 +266,26 @@ survey_strata <- function(object, design, inputs) {
 # does not have: of the scores (y - mean)/total weight, or of y, in each group.
 survey_groups <- function(out, object, design, inputs, by_scores) {
   about <- attr(object, "svyby")
-  margins <- names(object)[about$margins]
-  out$by <- lapply(stats::setNames(margins, margins), function(name) as.character(object[[name]]))
+  # What they are groups of: columns, or what R makes of them, cut(x, 3).
+  margins <- stats::model.frame(
+    survey_formula(inputs$call$formulas$by, inputs), design$variables, na.action = stats::na.pass
+  )
+  labels <- unclass(object)[about$margins]
+  out$by <- Map(shared_labels, labels, margins)
+  names(out$by) <- names(margins)
+  out$ungrouped <- as.double(sum(!stats::complete.cases(margins)))
   out$statistics <- about$variables
-  key <- function(columns) do.call(paste, c(lapply(columns, as.character), list(sep = "\037")))
-  units <- key(design$variables[margins])
-  groups <- key(object[margins])
+  key <- function(columns) do.call(paste, c(unname(lapply(columns, as.character)), sep = "\037"))
+  units <- key(margins)
+  groups <- key(labels)
   w <- stats::weights(design)
-  out$n_units <- vapply(groups, function(g) sum(units == g & w != 0), 0, USE.NAMES = FALSE)
+  used <- units[survey_known(design, inputs) & stats::complete.cases(margins) & w != 0]
+  out$n_units <- vapply(groups, function(g) as.double(sum(used == g)), 0, USE.NAMES = FALSE)
   if (by_scores) {
     y <- survey_variables(inputs$call$formulas[[1L]], design, inputs)
     columns <- list()
+    known <- stats::complete.cases(y) # R leaves out who lacks any of the variables
     for (k in seq_len(ncol(y))) {
-      known <- !is.na(y[, k])
       values <- ifelse(known, y[, k], 0)
       for (g in groups) {
         inside <- (units == g & known) * 1
