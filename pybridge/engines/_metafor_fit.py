@@ -102,8 +102,11 @@ def rma_mv(
         ``"~ inner | outer"``.
     W : array, optional
         Weights (m,), or a matrix (m, m).
-    struct, intercept, test, Rscale, sparse
+    struct, test, Rscale, sparse
         As in R.
+    intercept : bool
+        As in R, which takes no notice of it beside ``mods``: a formula says itself whether there
+        is an intercept (``"~ 0 + x"``), and without one R puts it back.
     slab : str, optional
         Column of the labels that R writes beside the rows; also ``domain`` where that is not given.
     subset : str or sequence of bool, optional
@@ -273,6 +276,15 @@ def _numbers(field: str, given: Any) -> np.ndarray:
     )
 
 
+def _about_the_intercept(asked: EngineRequest, value: Mapping[str, Any]) -> list[str]:
+    """What was fitted, where the formula overrules the argument."""
+    if asked.arguments["intercept"] or "intrcpt" not in (value.get("terms") or []):
+        return []
+    if "mods" in asked.arguments:
+        return ["the model has an intercept: R takes no notice of intercept beside a formula"]
+    return ["the model has an intercept: R puts one in where there are no moderators"]
+
+
 def _record(
     table: pd.DataFrame,
     labels: np.ndarray,
@@ -290,6 +302,7 @@ def _record(
     value = dict(reply.value)
     if "terms" in value and read["mods"] is not None:
         value["terms"] = [read["mods"].label(term) for term in value["terms"]]
+    notes = (*notes, *_about_the_intercept(asked, value))
     m = len(table)
     columns = {name: np.full(m, np.nan) for name in ("fitted", "prediction")}
     if reply.error is None:

@@ -127,6 +127,10 @@ class MetaforFit(PackageFit):
         lines.append(
             f"log-likelihood {self.log_likelihood:.6g} ({self.request.arguments['method']})"
         )
+        terms = list(self.coefficients["term"])
+        if terms:
+            with_or_without = "with" if "intrcpt" in terms else "without"
+            lines.append(f"fixed part: {len(terms)} coefficients, {with_or_without} an intercept")
         lines.append(self.coefficients.to_string(index=False, float_format=lambda x: f"{x:.5g}"))
         return "\n".join([*lines, *self.conditions])
 
@@ -186,5 +190,8 @@ def metafor_script(title: str, inputs: Mapping[str, Any]) -> str:
         words.append(f"subset = {r.value(inputs['rows'])}")
     words += [f"{r.name(name)} = {r.value(value)}" for name, value in inputs["options"].items()]
     lines.append("fit <- metafor::rma.mv(\n  " + ",\n  ".join(words) + "\n)")
-    lines.append("print(fit)\nprint(metafor::ranef(fit))\n")
-    return "\n".join(lines)
+    lines.append("print(fit)")
+    # With weights of one's own metafor has no predicted effects: ranef() stops.
+    if inputs.get("W") is None:
+        lines.append("print(metafor::ranef(fit))")
+    return "\n".join([*lines, ""])

@@ -323,3 +323,35 @@ def test_odd_options_are_refused(table):
         with pytest.raises(InputError) as caught:
             fitted(table, **words)
         assert caught.value.code == code, words
+
+
+@pytest.mark.parametrize("mods, terms", [("~ x2", 2), ("~ 0 + x2", 1), ("~ 1", 1), (None, 1)])
+def test_the_intercept_is_the_formulas_as_in_r(table, plain_r, tmp_path, mods, terms):
+    table.to_csv(tmp_path / "table.csv", index=False)
+    code = f"""
+    data <- read.csv("{tmp_path / 'table.csv'}")
+    fit <- suppressWarnings(metafor::rma.mv(estimate, variance, mods = {mods or 'NULL'},
+      random = list(~ 1 | region, ~ 1 | domain), data = data, intercept = FALSE))
+    show("sigma2", fit$sigma2); show("beta", fit$beta)
+    """
+    plain = plain_r(code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        fit = metafor.rma_mv(table, "estimate", "variance", mods, LEVELS, intercept=False)
+    assert fit.status == "converged" and len(fit.coefficients) == terms
+    assert list(fit.value["sigma2"]) == plain["sigma2"]
+    assert list(fit.value["beta"]) == plain["beta"]
+    assert fit.exact["shortfall"] < 1e-4
+    kept = mods != "~ 0 + x2"
+    assert f"{terms} coefficients, {'with' if kept else 'without'} an intercept" in fit.summary()
+    assert any("has an intercept" in line for line in fit.conditions) == kept
+
+
+@pytest.mark.parametrize("shape", ["numbers", "matrix", "no effects"])
+def test_the_script_of_a_weighted_fit_runs(table, plain_r, shape):
+    weights = 1.0 / table["variance"].to_numpy()
+    random = () if shape == "no effects" else LEVELS
+    fit = fitted(table, random, W=np.diag(weights) if shape == "matrix" else weights)
+    plain = plain_r(f'{fit.r_script()}\nshow("beta", fit$beta); show("se", fit$se)\n')
+    assert list(fit.value["beta"]) == plain["beta"]
+    assert list(fit.value["se"]) == plain["se"]
