@@ -330,7 +330,7 @@ def test_the_intercept_is_the_formulas_as_in_r(table, plain_r, tmp_path, mods, t
     table.to_csv(tmp_path / "table.csv", index=False)
     code = f"""
     data <- read.csv("{tmp_path / 'table.csv'}")
-    fit <- suppressWarnings(metafor::rma.mv(estimate, variance, mods = {mods or 'NULL'},
+    fit <- suppressWarnings(metafor::rma.mv(estimate, variance{f', mods = {mods}' if mods else ''},
       random = list(~ 1 | region, ~ 1 | domain), data = data, intercept = FALSE))
     show("sigma2", fit$sigma2); show("beta", fit$beta)
     """
