@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_columns, need_frame, numeric_column, real_array
-from pybridge._options import choose, real_number, yes_or_no
+from pybridge._options import choose, real_number, whole_number, yes_or_no
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._hbsae_input import check_inputs, fsae_inputs
 from pybridge.engines._hbsae_record import HbsaeFit
@@ -29,6 +29,12 @@ METHODS = ("HB", "hybrid", "REML", "synthetic", "survreg", "BLUP")
 _APART = 1e-2
 _SHORTFALL = 1e-4
 _FEW_SPARE_DOMAINS = 5
+# R's words where the numbers are at fault, not the call: such a fit is a status.
+_NUMERICAL = re.compile(
+    r"diverg|non-finite|infinite|optimi[sz]ation|overflow|subdivisions|roundoff|bad integrand"
+    r"|positive definite|singular|missing value where TRUE/FALSE needed"
+)
+_SUBDIVISIONS = 100  # integrate()'s own
 
 
 def fSAE_Area(
@@ -48,6 +54,9 @@ def fSAE_Area(
     keep_data: bool = False,
     full_cov: bool | None = None,
     rel_int_tol: float = 0.01,
+    subdivisions: int = 100,
+    abs_tol: float | None = None,
+    stop_on_error: bool = True,
     domain: str | None = None,
     level: float = 0.95,
     mode: str = "guarded",
@@ -73,7 +82,9 @@ def fSAE_Area(
     beta0, Omega0 : array, optional
         Mean (p,) and precision (p, p) of the coefficients' normal prior; flat by default.
     lambda0 : float, optional
-        The variance of the area effects that method BLUP takes.
+        The variance of the area effects: what method BLUP takes it to be; methods HB, hybrid and
+        REML start their search (and the first two scale their integrals) there instead of at a
+        value of R's own. The others have no use of it.
     CV, full_cov : bool, optional
         Whether cross-validation measures, and all covariances, are computed; R's defaults depend on
         the size.
@@ -82,7 +93,10 @@ def fSAE_Area(
     keep_data : bool
         Whether R's object, which ``to_rds`` saves, holds the data too.
     rel_int_tol : float
-        Of the numerical integration.
+        Of the numerical integration: R warns where its own estimate of the error is larger.
+    subdivisions, abs_tol, stop_on_error
+        Arguments of integrate(), which methods HB and hybrid call; the last two only of hybrid,
+        since HB sets them itself and R would stop.
     domain : str, optional
         The column of labels; else the column ``domain``, else the table's index.
     level : float
@@ -109,7 +123,7 @@ def fSAE_Area(
     InputError
         Before hbsae is called.
     EngineError
-        Where R stops, in raw mode.
+        Where R stops; guarded, an integral or a search that fails is the status ``failed``.
     EngineTimeout, EngineUnavailable
 
     References
@@ -131,7 +145,9 @@ def fSAE_Area(
     if asked.raw:
         return _record(inputs, asked, _ask(inputs, asked))
     check_inputs(inputs, asked)
-    return _guarded(inputs, asked, _ask(inputs, asked, may_fail=True))
+    if prior is not None:
+        _check_prior(prior, asked)
+    return _guarded(inputs, asked, _ask(inputs, asked, may_fail=_NUMERICAL))
 
 
 def _cv_weights(table: pd.DataFrame, given: Any, seen: np.ndarray) -> dict[str, Any]:
@@ -166,14 +182,6 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
             expected="0 < rel_int_tol < 1",
             got=tolerance,
         )
-    if (method == "BLUP") != (given["lambda0"] is not None):
-        raise InputError(
-            "method BLUP and lambda0 go together",
-            code="missing_argument",
-            field="lambda0",
-            expected="method='BLUP', lambda0=a variance; or neither",
-            got=f"method={method!r}, lambda0={given['lambda0']!r}",
-        )
     prior = given["prior"]
     if prior is not None and (not isinstance(prior, str) or not re.match(r"\s*function\b", prior)):
         raise InputError(
@@ -189,8 +197,8 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
             options[own] = yes_or_no(name, given[name])
     if yes_or_no("keep_data", given["keep_data"]):
         options["keep.data"] = True
-    if given["lambda0"] is not None:
-        options["lambda0"] = real_number("lambda0", given["lambda0"])
+    options.update(_start(given, method))
+    options.update(_integration(given, method))
     for name in ("beta0", "Omega0"):
         if given[name] is not None:
             options[name] = real_array(name, given[name])
@@ -204,6 +212,65 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
     words = {name: given[name] for name in ("mode", "level", "time_limit")}
     arguments = {**arguments, **shown}
     return requests.request("fSAE.Area", arguments, **words, seed=None, package="hbsae"), options
+
+
+def _start(given: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """lambda0, the plugged-in variance of method BLUP and where the others' search starts."""
+    raw = given["mode"] == "raw"
+    if given["lambda0"] is None:
+        if method != "BLUP":
+            return {}
+        raise InputError(
+            "method BLUP needs a variance of the area effects",
+            code="missing_argument",
+            field="lambda0",
+            expected="lambda0=a variance of at least 0",
+            got=None,
+        )
+    number = real_number("lambda0", given["lambda0"])
+    if method in ("synthetic", "survreg") and not raw:
+        raise _no_use("lambda0", "method='BLUP', or 'HB', 'hybrid', 'REML' as a start", method)
+    # A search from 0 has no step to take: R stops.
+    if not raw and (number < 0 or (number == 0 and method != "BLUP")):
+        raise InputError(
+            "lambda0 is a variance, and the start of a search must be positive",
+            code="bad_variance",
+            field="lambda0",
+            expected="at least 0" if method == "BLUP" else "above 0",
+            got=number,
+        )
+    return {"lambda0": number}
+
+
+def _integration(given: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Arguments of R's integrate() that differ from its own."""
+    found: dict[str, Any] = {}
+    count = whole_number("subdivisions", given["subdivisions"], least=1)
+    if count != _SUBDIVISIONS:
+        found["subdivisions"] = count
+    if given["abs_tol"] is not None:
+        found["abs.tol"] = real_number("abs_tol", given["abs_tol"])
+    if not yes_or_no("stop_on_error", given["stop_on_error"]):
+        found["stop.on.error"] = False
+    if given["mode"] == "raw":
+        return found
+    for name in found:
+        methods = ("HB", "hybrid") if name == "subdivisions" else ("hybrid",)
+        if method not in methods:
+            raise _no_use(
+                name.replace(".", "_"), " | ".join(f"method={m!r}" for m in methods), method
+            )
+    return found
+
+
+def _no_use(field: str, expected: str, method: str) -> InputError:
+    return InputError(
+        f"fSAE.Area has no use of {field} with method {method}",
+        code="not_available",
+        field=field,
+        expected=expected,
+        got=f"method={method!r}",
+    )
 
 
 def _guarded(inputs: dict[str, Any], asked: EngineRequest, reply: Reply) -> HbsaeFit:
@@ -274,7 +341,25 @@ def _in_order(reply: Reply, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: requests.numbers(reply.value[name])[rows] for name in ("est", "mse")}
 
 
-def _ask(inputs: Mapping[str, Any], asked: EngineRequest, *, may_fail: bool = False) -> Reply:
+def _check_prior(prior: str, asked: EngineRequest) -> None:
+    """InputError where R cannot read the code of the prior as a function."""
+    problem = requests.ask("hbsae_prior", {"prior": prior}, asked).value["problem"][0]
+    if problem:
+        raise InputError(
+            f"R cannot read the prior: {problem}",
+            code="bad_function",
+            field="prior",
+            expected="one function in R's words, 'function(x) 1/sqrt(x)'",
+            got=prior,
+        )
+
+
+def _ask(
+    inputs: Mapping[str, Any],
+    asked: EngineRequest,
+    *,
+    may_fail: bool | re.Pattern[str] = False,
+) -> Reply:
     """The call; what is kept for the record alone does not cross."""
     sent = {name: item for name, item in inputs.items() if name not in ("labels", "back")}
     return requests.ask("hbsae_fSAE_Area", sent, asked, may_fail=may_fail)

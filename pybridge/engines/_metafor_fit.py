@@ -24,6 +24,7 @@ from pybridge.engines._metafor_input import (
     square,
     weights,
 )
+from pybridge.engines._metafor_refuse import NUMERICAL, check_call, check_matrices
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_input import column_values, domain_labels
 from pybridge.engines._engine_request import EngineRequest
@@ -148,7 +149,8 @@ def rma_mv(
     InputError
         Before metafor is called.
     EngineError
-        Where R stops, in raw mode (metafor stops where its optimiser did not converge).
+        Where R stops (metafor does where its optimiser did not converge: guarded that is the
+        status ``failed``).
     EngineTimeout, EngineUnavailable
 
     References
@@ -171,7 +173,7 @@ def rma_mv(
         "random": [one.code for one in read["random"]],
         "functions": list(FUNCTIONS),
         "options": options,
-        "R": None if R is None else correlations(R),
+        "R": None if R is None else correlations(R, read["names"]),
         "slab": read["slab"],
         "subset": read["subset"].code if read["subset"] else None,
         "rows": flags_of_rows(subset, len(table)),
@@ -179,10 +181,12 @@ def rma_mv(
     if asked.raw:
         reply = requests.ask("metafor_rma_mv", inputs, asked)
         return _record(table, labels, inputs, read, asked, reply)
+    check_call(read, inputs)
     rows = kept_rows(inputs, len(table), asked)
+    check_matrices(inputs, rows, labels)
     kept = of_rows(inputs, rows)
     x = check_table(table[rows], labels[rows], kept, read, asked)
-    reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=True)
+    reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=NUMERICAL)
     verdict = beside_the_optimum(kept, asked, reply, x)
     return _record(table, labels, inputs, read, asked, reply, **verdict)
 

@@ -355,3 +355,32 @@ def test_the_script_of_a_weighted_fit_runs(table, plain_r, shape):
     plain = plain_r(f'{fit.r_script()}\nshow("beta", fit$beta); show("se", fit$se)\n')
     assert list(fit.value["beta"]) == plain["beta"]
     assert list(fit.value["se"]) == plain["se"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"sigma2": [1.0, 2.0, 3.0]}, "Length of 'sigma2'"),
+        ({"btt": [9]}, "btt"),
+        ({"control": {"sigma2.init": -1.0}}, "sigma2.init"),
+    ],
+)
+def test_a_call_that_only_r_can_refuse_is_an_error_guarded_too(table, words, said):
+    for mode in ("raw", "guarded"):
+        with pytest.raises(EngineError, match=said):
+            fitted(table, mode=mode, **words)
+
+
+def test_a_covariance_of_rank_one_is_fitted_and_known_correlations_are_found_by_column(table):
+    ones = np.full((len(table), len(table)), 0.1)
+    with pytest.warns(EngineWarning, match="not positive definite"):
+        fit = metafor.rma_mv(table, "estimate", ones, "~ x2", LEVELS)
+    assert fit.status != "failed"
+    odd = table.rename(columns={"region": "지역 이름"})
+    groups = sorted(table["region"].unique())
+    R = pd.DataFrame(0.5 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5))), groups, groups)
+    fits = [
+        fitted(table, R={"region": R}),
+        fitted(odd, ["~ 1 | `지역 이름`", "~ 1 | domain"], R={"지역 이름": R}),
+    ]
+    np.testing.assert_array_equal(fits[0].estimate, fits[1].estimate)

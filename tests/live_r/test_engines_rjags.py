@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import pybridge as pb
 from pybridge.engines import rjags
-from pybridge.errors import EngineError, InputError
+from pybridge.errors import EngineError, EngineWarning, InputError
 from validation.cases.taxonomy import load_taxonomy
 
 pytestmark = pytest.mark.r("rjags", "coda")
@@ -195,11 +196,29 @@ def test_the_seed_is_always_known_guarded():
     assert rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", **FEW).provenance.seed is None
 
 
-def test_a_model_that_jags_cannot_read():
-    wrong = NORMAL.replace("dnorm(mu", "dnoorm(mu")
-    with pytest.raises(EngineError, match="dnoorm"):
-        rjags.coda_samples(wrong, DATA, ["mu"], mode="raw", seed=1, **FEW)
-    fit = rjags.coda_samples(wrong, DATA, ["mu"], seed=1, **FEW)
+WRONG = {
+    "dnoorm": {"model": NORMAL.replace("dnorm(mu", "dnoorm(mu")},
+    "syntax error": {"model": NORMAL.replace("dnorm(mu,", "dnorm(mu")},
+    "Unknown variable nu": {"model": NORMAL.replace("dnorm(mu", "dnorm(nu")},
+    "No valid monitors": {"variable_names": ["nobody"]},
+}
+
+
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+@pytest.mark.parametrize("words", WRONG)
+def test_a_model_that_jags_cannot_read_is_an_error(words, mode):
+    call = {"model": NORMAL, "data": DATA, "variable_names": ["mu"], **WRONG[words]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        with pytest.raises(EngineError, match=words):
+            rjags.coda_samples(**call, seed=1, mode=mode, **FEW)
+
+
+def test_numbers_that_a_node_cannot_have_are_a_status():
+    wrong = "model { y ~ dunif(0, m)\n m ~ dunif(0, 1) }"
+    with pytest.raises(EngineError, match="inconsistent"):
+        rjags.coda_samples(wrong, {"y": 2.0}, ["m"], mode="raw", seed=1, **FEW)
+    fit = rjags.coda_samples(wrong, {"y": 2.0}, ["m"], seed=1, **FEW)
     assert fit.status == "failed" and fit.n_draws == 0
     assert np.isnan(fit.smallest_effective_size) and "0 draws" in fit.summary()
     assert json.loads(json.dumps(fit.to_dict(), allow_nan=False))["status"] == "failed"
