@@ -111,6 +111,18 @@ def request(
     )
 
 
+def refuse_redrawn(what: str, *, hint: str) -> None:
+    """InputError for a record that R drew without a seed: asked again it would draw others."""
+    raise InputError(
+        f"{what} without a seed: R would draw other numbers than this record's",
+        code="no_seed",
+        field="seed",
+        expected="a call that gives the same numbers when it is made again",
+        got=None,
+        hint=hint,
+    )
+
+
 def precision(value: Any) -> float:
     """sae's relative change at which it stops."""
     number = real_number("PRECISION", value)

@@ -14,7 +14,7 @@ from pybridge import _r_text as r
 from pybridge._options import choose
 from pybridge._record import freeze, plain
 from pybridge.engines._package_record import PackageFit
-from pybridge.engines._engine_request import numbers
+from pybridge.engines._engine_request import numbers, refuse_redrawn
 
 
 _VARIANCES = ("sigma2", "tau2", "rho", "gamma2", "phi")
@@ -155,6 +155,14 @@ class MetaforFit(PackageFit):
         if self.request.raw:
             return None
         return {"domain": [str(label) for label in self.domains]}
+
+    def _need_seed(self) -> None:
+        control = self.inputs["options"].get("control") or {}
+        if "SANN" in (control.get("optimizer"), control.get("optmethod")):
+            refuse_redrawn(
+                "optim's simulated annealing searched",
+                hint="metafor takes no seed; any other optimizer goes the same way each time.",
+            )
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return metafor_script(self.request.summary(), self.inputs)

@@ -384,3 +384,11 @@ def test_a_covariance_of_rank_one_is_fitted_and_known_correlations_are_found_by_
         fitted(odd, ["~ 1 | `지역 이름`", "~ 1 | domain"], R={"지역 이름": R}),
     ]
     np.testing.assert_array_equal(fits[0].estimate, fits[1].estimate)
+
+
+def test_a_search_at_random_does_not_go_back_to_r(table, tmp_path):
+    fit = fitted(table, control={"optimizer": "optim", "optmethod": "SANN", "maxit": 200})
+    for call in (fit.r_script, lambda: fit.to_rds(tmp_path / "fit.rds"), fit.crosscheck):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == ("no_seed", "seed")

@@ -241,3 +241,21 @@ def test_what_the_taxonomy_refuses_after_r_has_read_the_formula():
     refused("bad_prior", scale=[[1.0, 1.0]])
     refused("collinear_covariates", table.assign(x9=table["x2"] * 2), "estimate ~ x2 + x9")
     refused("too_few_domains", table.head(4), levels=["domain"])
+
+
+def test_draws_without_a_seed_do_not_go_back_to_r(plain_r, tmp_path):
+    fit = rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", n_chains=1, **FEW)
+    for call in (fit.r_script, lambda: fit.to_rds(tmp_path / "draws.rds"), fit.crosscheck):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == ("no_seed", "seed")
+        assert "seed=" in caught.value.hint
+    own = {"mu": 1.0, ".RNG.name": "base::Wichmann-Hill", ".RNG.seed": 3}
+    for words in ({"seed": 5}, {"inits": own}):
+        known = rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", n_chains=1, **words, **FEW)
+        kept = known.to_rds(tmp_path / "draws.rds")
+        found = plain_r(
+            f'{known.r_script()}\nshow("script", colMeans(as.matrix(draws)))\n'
+            f'show("kept", colMeans(as.matrix(readRDS("{kept}"))))\n'
+        )
+        assert found["script"] == found["kept"] == list(known.table["mean"])
