@@ -313,7 +313,8 @@ class TaxonomyFit(Record, FitViews):
         -------
         Path
             Where it is. On ``rma.mv`` metafor's summary, ranef, predict and profile work, groups
-            under the user's labels; chains (coda's ``mcmc.list``) are in the user's units, nodes
+            under the user's labels and coefficients under the covariates' names (x and their number
+            for a name that is no plain one); chains (coda's ``mcmc.list``) are in the user's units, nodes
             beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each level.
 
         Raises
