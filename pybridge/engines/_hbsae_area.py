@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_columns, need_frame, numeric_column, real_array
-from pybridge._options import choose, real_number, whole_number, yes_or_no
+from pybridge._options import choose, real_number, yes_or_no
 from pybridge.engines import _engine_request as requests
-from pybridge.engines._hbsae_input import check_inputs, fsae_inputs
+from pybridge.engines._hbsae_input import check_inputs, check_prior, fsae_inputs
+from pybridge.engines._hbsae_numerics import integration, start
 from pybridge.engines._hbsae_record import HbsaeFit
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._sae_input import domain_labels, refuse_twice
@@ -34,7 +35,6 @@ _NUMERICAL = re.compile(
     r"diverg|non-finite|infinite|optimi[sz]ation|overflow|subdivisions|roundoff|bad integrand"
     r"|positive definite|singular|missing value where TRUE/FALSE needed"
 )
-_SUBDIVISIONS = 100  # integrate()'s own
 
 
 def fSAE_Area(
@@ -146,7 +146,7 @@ def fSAE_Area(
         return _record(inputs, asked, _ask(inputs, asked))
     check_inputs(inputs, asked)
     if prior is not None:
-        _check_prior(prior, asked)
+        check_prior(prior, asked)
     return _guarded(inputs, asked, _ask(inputs, asked, may_fail=_NUMERICAL))
 
 
@@ -197,8 +197,8 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
             options[own] = yes_or_no(name, given[name])
     if yes_or_no("keep_data", given["keep_data"]):
         options["keep.data"] = True
-    options.update(_start(given, method))
-    options.update(_integration(given, method))
+    options.update(start(given, method))
+    options.update(integration(given, method))
     for name in ("beta0", "Omega0"):
         if given[name] is not None:
             options[name] = real_array(name, given[name])
@@ -212,65 +212,6 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
     words = {name: given[name] for name in ("mode", "level", "time_limit")}
     arguments = {**arguments, **shown}
     return requests.request("fSAE.Area", arguments, **words, seed=None, package="hbsae"), options
-
-
-def _start(given: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """lambda0, the plugged-in variance of method BLUP and where the others' search starts."""
-    raw = given["mode"] == "raw"
-    if given["lambda0"] is None:
-        if method != "BLUP":
-            return {}
-        raise InputError(
-            "method BLUP needs a variance of the area effects",
-            code="missing_argument",
-            field="lambda0",
-            expected="lambda0=a variance of at least 0",
-            got=None,
-        )
-    number = real_number("lambda0", given["lambda0"])
-    if method in ("synthetic", "survreg") and not raw:
-        raise _no_use("lambda0", "method='BLUP', or 'HB', 'hybrid', 'REML' as a start", method)
-    # A search from 0 has no step to take: R stops.
-    if not raw and (number < 0 or (number == 0 and method != "BLUP")):
-        raise InputError(
-            "lambda0 is a variance, and the start of a search must be positive",
-            code="bad_variance",
-            field="lambda0",
-            expected="at least 0" if method == "BLUP" else "above 0",
-            got=number,
-        )
-    return {"lambda0": number}
-
-
-def _integration(given: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Arguments of R's integrate() that differ from its own."""
-    found: dict[str, Any] = {}
-    count = whole_number("subdivisions", given["subdivisions"], least=1)
-    if count != _SUBDIVISIONS:
-        found["subdivisions"] = count
-    if given["abs_tol"] is not None:
-        found["abs.tol"] = real_number("abs_tol", given["abs_tol"])
-    if not yes_or_no("stop_on_error", given["stop_on_error"]):
-        found["stop.on.error"] = False
-    if given["mode"] == "raw":
-        return found
-    for name in found:
-        methods = ("HB", "hybrid") if name == "subdivisions" else ("hybrid",)
-        if method not in methods:
-            raise _no_use(
-                name.replace(".", "_"), " | ".join(f"method={m!r}" for m in methods), method
-            )
-    return found
-
-
-def _no_use(field: str, expected: str, method: str) -> InputError:
-    return InputError(
-        f"fSAE.Area has no use of {field} with method {method}",
-        code="not_available",
-        field=field,
-        expected=expected,
-        got=f"method={method!r}",
-    )
 
 
 def _guarded(inputs: dict[str, Any], asked: EngineRequest, reply: Reply) -> HbsaeFit:
@@ -339,19 +280,6 @@ def _in_order(reply: Reply, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     place = {name: k for k, name in enumerate(reply.value["domain"])}
     rows = [place[name] for name in inputs["domains"]]
     return {name: requests.numbers(reply.value[name])[rows] for name in ("est", "mse")}
-
-
-def _check_prior(prior: str, asked: EngineRequest) -> None:
-    """InputError where R cannot read the code of the prior as a function."""
-    problem = requests.ask("hbsae_prior", {"prior": prior}, asked).value["problem"][0]
-    if problem:
-        raise InputError(
-            f"R cannot read the prior: {problem}",
-            code="bad_function",
-            field="prior",
-            expected="one function in R's words, 'function(x) 1/sqrt(x)'",
-            got=prior,
-        )
 
 
 def _ask(

@@ -153,3 +153,16 @@ def check_inputs(inputs: Mapping[str, Any], asked: EngineRequest) -> None:
             got=n,
             hint="Under flat priors the posterior exists from p + 3 areas on.",
         )
+
+
+def check_prior(prior: str, asked: EngineRequest) -> None:
+    """InputError where R cannot read the code of the prior as a function."""
+    problem = requests.ask("hbsae_prior", {"prior": prior}, asked).value["problem"][0]
+    if problem:
+        raise InputError(
+            f"R cannot read the prior: {problem}",
+            code="bad_function",
+            field="prior",
+            expected="one function in R's words, 'function(x) 1/sqrt(x)'",
+            got=prior,
+        )

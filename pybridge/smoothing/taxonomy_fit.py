@@ -143,8 +143,8 @@ class TaxonomyFit(Record, FitViews):
     def to_frame(self) -> pd.DataFrame:
         """One row a domain, in the order of the area table.
 
-        Columns: the coarser levels (taxonomy_<name> where a level has the name of one of the columns
-        that follow), domain, n_labelled (where the table has it), direct,
+        Columns: the coarser levels (taxonomy_<name> where a level has the name of one of the
+        others), domain, n_labelled (where the table has it), direct,
         direct_variance, cv (of the smoothed estimate), level, estimate, mse (posterior variance
         for bayes), standard_error, lower, upper, shrinkage, synthetic, status.
         """
@@ -313,9 +313,10 @@ class TaxonomyFit(Record, FitViews):
         -------
         Path
             Where it is. On ``rma.mv`` metafor's summary, ranef, predict and profile work, groups
-            under the user's labels and coefficients under the covariates' names (x and their number
-            for a name that is no plain one); chains (coda's ``mcmc.list``) are in the user's units, nodes
-            beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each level.
+            under the user's labels and coefficients under the covariates' names (x and a number
+            where R could not read one); chains (coda's ``mcmc.list``) are in the user's units,
+            nodes beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each
+            level.
 
         Raises
         ------
