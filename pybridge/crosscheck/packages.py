@@ -39,6 +39,8 @@ def crosscheck_package(fit: PackageFit) -> FitCrosscheck:
 def crosscheck_hbsae(fit: HbsaeFit) -> FitCrosscheck:
     """The Bayesian area-level model by hbsae and natively.
 
+    hbsae is asked again with the fit's rel.int.tol; its start and integrate()'s arguments are R's.
+
     Raises
     ------
     InputError

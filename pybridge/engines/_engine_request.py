@@ -5,6 +5,7 @@ The same for sae, hbsae, metafor, rjags and survey; emdi and the tail packages t
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Mapping
@@ -110,6 +111,18 @@ def request(
     )
 
 
+def refuse_redrawn(what: str, *, hint: str) -> None:
+    """InputError for a record that R drew without a seed: asked again it would draw others."""
+    raise InputError(
+        f"{what} without a seed: R would draw other numbers than this record's",
+        code="no_seed",
+        field="seed",
+        expected="a call that gives the same numbers when it is made again",
+        got=None,
+        hint=hint,
+    )
+
+
 def precision(value: Any) -> float:
     """sae's relative change at which it stops."""
     number = real_number("PRECISION", value)
@@ -165,14 +178,19 @@ def _readable(seconds: float) -> str:
 
 
 def ask(
-    shim: str, inputs: Mapping[str, Any], asked: EngineRequest, *, may_fail: bool = False
+    shim: str,
+    inputs: Mapping[str, Any],
+    asked: EngineRequest,
+    *,
+    may_fail: bool | re.Pattern[str] = False,
 ) -> Reply:
     """Call a shim of the request's package.
 
     Parameters
     ----------
-    may_fail : bool
-        Leave R's error in the reply instead of raising it.
+    may_fail : bool or re.Pattern
+        Leave R's error in the reply instead of raising it: any, or those whose words match, by
+        which the numbers are at fault and not the call.
 
     Raises
     ------
@@ -196,6 +214,8 @@ def ask(
             expected="'y ~ x + as.factor(g)', in R's words",
             got=inputs.get("formula"),
         )
+    if isinstance(may_fail, re.Pattern):
+        may_fail = may_fail.search(error["message"]) is not None
     if not may_fail:
         raise engine_error(asked.function, reply, package=asked.package)
     return reply

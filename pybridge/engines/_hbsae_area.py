@@ -12,7 +12,8 @@ import pandas as pd
 from pybridge._checks import need_columns, need_frame, numeric_column, real_array
 from pybridge._options import choose, real_number, yes_or_no
 from pybridge.engines import _engine_request as requests
-from pybridge.engines._hbsae_input import check_inputs, fsae_inputs
+from pybridge.engines._hbsae_input import check_inputs, check_prior, fsae_inputs
+from pybridge.engines._hbsae_numerics import integration, start
 from pybridge.engines._hbsae_record import HbsaeFit
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._sae_input import domain_labels, refuse_twice
@@ -29,6 +30,11 @@ METHODS = ("HB", "hybrid", "REML", "synthetic", "survreg", "BLUP")
 _APART = 1e-2
 _SHORTFALL = 1e-4
 _FEW_SPARE_DOMAINS = 5
+# R's words where the numbers are at fault, not the call: such a fit is a status.
+_NUMERICAL = re.compile(
+    r"diverg|non-finite|infinite|optimi[sz]ation|overflow|subdivisions|roundoff|bad integrand"
+    r"|positive definite|singular|missing value where TRUE/FALSE needed"
+)
 
 
 def fSAE_Area(
@@ -48,6 +54,9 @@ def fSAE_Area(
     keep_data: bool = False,
     full_cov: bool | None = None,
     rel_int_tol: float = 0.01,
+    subdivisions: int = 100,
+    abs_tol: float | None = None,
+    stop_on_error: bool = True,
     domain: str | None = None,
     level: float = 0.95,
     mode: str = "guarded",
@@ -73,7 +82,9 @@ def fSAE_Area(
     beta0, Omega0 : array, optional
         Mean (p,) and precision (p, p) of the coefficients' normal prior; flat by default.
     lambda0 : float, optional
-        The variance of the area effects that method BLUP takes.
+        The variance of the area effects: what method BLUP takes it to be; methods HB, hybrid and
+        REML start their search (and the first two scale their integrals) there instead of at a
+        value of R's own. The others have no use of it.
     CV, full_cov : bool, optional
         Whether cross-validation measures, and all covariances, are computed; R's defaults depend on
         the size.
@@ -82,7 +93,10 @@ def fSAE_Area(
     keep_data : bool
         Whether R's object, which ``to_rds`` saves, holds the data too.
     rel_int_tol : float
-        Of the numerical integration.
+        Of the numerical integration: R warns where its own estimate of the error is larger.
+    subdivisions, abs_tol, stop_on_error
+        Arguments of integrate(), which methods HB and hybrid call; the last two only of hybrid,
+        since HB sets them itself and R would stop.
     domain : str, optional
         The column of labels; else the column ``domain``, else the table's index.
     level : float
@@ -109,7 +123,7 @@ def fSAE_Area(
     InputError
         Before hbsae is called.
     EngineError
-        Where R stops, in raw mode.
+        Where R stops; guarded, an integral or a search that fails is the status ``failed``.
     EngineTimeout, EngineUnavailable
 
     References
@@ -131,7 +145,9 @@ def fSAE_Area(
     if asked.raw:
         return _record(inputs, asked, _ask(inputs, asked))
     check_inputs(inputs, asked)
-    return _guarded(inputs, asked, _ask(inputs, asked, may_fail=True))
+    if prior is not None:
+        check_prior(prior, asked)
+    return _guarded(inputs, asked, _ask(inputs, asked, may_fail=_NUMERICAL))
 
 
 def _cv_weights(table: pd.DataFrame, given: Any, seen: np.ndarray) -> dict[str, Any]:
@@ -166,14 +182,6 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
             expected="0 < rel_int_tol < 1",
             got=tolerance,
         )
-    if (method == "BLUP") != (given["lambda0"] is not None):
-        raise InputError(
-            "method BLUP and lambda0 go together",
-            code="missing_argument",
-            field="lambda0",
-            expected="method='BLUP', lambda0=a variance; or neither",
-            got=f"method={method!r}, lambda0={given['lambda0']!r}",
-        )
     prior = given["prior"]
     if prior is not None and (not isinstance(prior, str) or not re.match(r"\s*function\b", prior)):
         raise InputError(
@@ -189,8 +197,8 @@ def _request(given: Mapping[str, Any]) -> tuple[EngineRequest, dict[str, Any]]:
             options[own] = yes_or_no(name, given[name])
     if yes_or_no("keep_data", given["keep_data"]):
         options["keep.data"] = True
-    if given["lambda0"] is not None:
-        options["lambda0"] = real_number("lambda0", given["lambda0"])
+    options.update(start(given, method))
+    options.update(integration(given, method))
     for name in ("beta0", "Omega0"):
         if given[name] is not None:
             options[name] = real_array(name, given[name])
@@ -274,7 +282,12 @@ def _in_order(reply: Reply, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: requests.numbers(reply.value[name])[rows] for name in ("est", "mse")}
 
 
-def _ask(inputs: Mapping[str, Any], asked: EngineRequest, *, may_fail: bool = False) -> Reply:
+def _ask(
+    inputs: Mapping[str, Any],
+    asked: EngineRequest,
+    *,
+    may_fail: bool | re.Pattern[str] = False,
+) -> Reply:
     """The call; what is kept for the record alone does not cross."""
     sent = {name: item for name, item in inputs.items() if name not in ("labels", "back")}
     return requests.ask("hbsae_fSAE_Area", sent, asked, may_fail=may_fail)

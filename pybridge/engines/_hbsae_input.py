@@ -10,6 +10,7 @@ import pandas as pd
 
 from pybridge._checks import collinear_columns, listed, need_frame, need_range, numeric_column
 from pybridge.engines import _engine_request as requests
+from pybridge.engines._matrices import need_covariance
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values, refuse_twice
 from pybridge.engines._engine_request import EngineRequest
@@ -123,6 +124,9 @@ def check_inputs(inputs: Mapping[str, Any], asked: EngineRequest) -> None:
                 expected=f"shape {shape}",
                 got=f"shape {given.shape}" if given.shape != shape else "others",
             )
+    precision = inputs["options"].get("Omega0")
+    if precision is not None:
+        need_covariance(precision, "Omega0", np.arange(1, p + 1).astype(object))
     for argument in ("estimate", "variance"):
         need_range(inputs[argument], argument, field=f"{argument[:3]}_init")
     if n:
@@ -148,4 +152,17 @@ def check_inputs(inputs: Mapping[str, Any], asked: EngineRequest) -> None:
             expected=f"at least {least}",
             got=n,
             hint="Under flat priors the posterior exists from p + 3 areas on.",
+        )
+
+
+def check_prior(prior: str, asked: EngineRequest) -> None:
+    """InputError where R cannot read the code of the prior as a function."""
+    problem = requests.ask("hbsae_prior", {"prior": prior}, asked).value["problem"][0]
+    if problem:
+        raise InputError(
+            f"R cannot read the prior: {problem}",
+            code="bad_function",
+            field="prior",
+            expected="one function in R's words, 'function(x) 1/sqrt(x)'",
+            got=prior,
         )

@@ -24,6 +24,7 @@ from pybridge.engines._metafor_input import (
     square,
     weights,
 )
+from pybridge.engines._metafor_refuse import NUMERICAL, check_call, check_matrices
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._sae_input import column_values, domain_labels, own_labels
 from pybridge.engines._engine_request import EngineRequest
@@ -102,8 +103,11 @@ def rma_mv(
         ``"~ inner | outer"``.
     W : array, optional
         Weights (m,), or a matrix (m, m).
-    struct, intercept, test, Rscale, sparse
+    struct, test, Rscale, sparse
         As in R.
+    intercept : bool
+        As in R, which takes no notice of it beside ``mods``: a formula says itself whether there
+        is an intercept (``"~ 0 + x"``), and without one R puts it back.
     slab : str, optional
         Column of the labels that R writes beside the rows; also ``domain`` where that is not given.
     subset : str or sequence of bool, optional
@@ -145,7 +149,8 @@ def rma_mv(
     InputError
         Before metafor is called.
     EngineError
-        Where R stops, in raw mode (metafor stops where its optimiser did not converge).
+        Where R stops (metafor does where its optimiser did not converge: guarded that is the
+        status ``failed``).
     EngineTimeout, EngineUnavailable
 
     References
@@ -168,7 +173,7 @@ def rma_mv(
         "random": [one.code for one in read["random"]],
         "functions": list(FUNCTIONS),
         "options": options,
-        "R": None if R is None else correlations(R),
+        "R": None if R is None else correlations(R, read["names"]),
         "slab": read["slab"],
         "subset": read["subset"].code if read["subset"] else None,
         "rows": flags_of_rows(subset, len(table)),
@@ -176,10 +181,12 @@ def rma_mv(
     if asked.raw:
         reply = requests.ask("metafor_rma_mv", inputs, asked)
         return _record(table, labels, inputs, read, asked, reply)
+    check_call(read, inputs)
     rows = kept_rows(inputs, len(table), asked)
+    check_matrices(inputs, rows, labels)
     kept = of_rows(inputs, rows)
     x = check_table(table[rows], labels[rows], kept, read, asked)
-    reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=True)
+    reply = requests.ask("metafor_rma_mv", inputs, asked, may_fail=NUMERICAL)
     verdict = beside_the_optimum(kept, asked, reply, x)
     return _record(table, labels, inputs, read, asked, reply, **verdict)
 
@@ -273,6 +280,15 @@ def _numbers(field: str, given: Any) -> np.ndarray:
     )
 
 
+def _about_the_intercept(asked: EngineRequest, value: Mapping[str, Any]) -> list[str]:
+    """What was fitted, where the formula overrules the argument."""
+    if asked.arguments["intercept"] or "intrcpt" not in (value.get("terms") or []):
+        return []
+    if "mods" in asked.arguments:
+        return ["the model has an intercept: R takes no notice of intercept beside a formula"]
+    return ["the model has an intercept: R puts one in where there are no moderators"]
+
+
 def _record(
     table: pd.DataFrame,
     labels: np.ndarray,
@@ -291,6 +307,7 @@ def _record(
     if "terms" in value and read["mods"] is not None:
         value["terms"] = [read["mods"].label(term) for term in value["terms"]]
     _own_groups(value, table, inputs["data"], read["names"])
+    notes = (*notes, *_about_the_intercept(asked, value))
     m = len(table)
     columns = {name: np.full(m, np.nan) for name in ("fitted", "prediction")}
     if reply.error is None:

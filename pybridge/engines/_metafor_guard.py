@@ -89,17 +89,22 @@ def check_table(
 def _design(
     table: pd.DataFrame, inputs: Mapping[str, Any], read: Mapping[str, Any], asked: EngineRequest
 ) -> np.ndarray:
-    intercept = bool(asked.arguments["intercept"])
+    """The design matrix that R fits: a formula says itself whether it has an intercept."""
     whole = read["mods"]
+    if whole is not None and not whole.columns and whole.code.replace(" ", "") != "~1":
+        raise InputError(
+            "a formula of moderators without a column can only be the intercept",
+            code="bad_formula",
+            field="mods",
+            expected="'~ x', '~ 0 + x' or '~ 1'",
+            got=whole.text,
+        )
     if whole is None or not whole.columns:
         return np.ones((len(table), 1))
     sent = {"formula": whole.code, "functions": list(FUNCTIONS), "data": inputs["data"]}
     reply = requests.ask("metafor_design", sent, asked)
     terms = [whole.label(term) for term in reply.value["terms"]]
     x = np.asarray(reply.value["X"])
-    if not intercept and "(Intercept)" in terms:
-        keep = [k for k, term in enumerate(terms) if term != "(Intercept)"]
-        x, terms = x[:, keep], [terms[k] for k in keep]
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():
         raise InputError(

@@ -80,7 +80,8 @@ def mapping(field: str, given: Any) -> Mapping[str, Any]:
     )
 
 
-def correlations(given: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+def correlations(given: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> dict[str, Any]:
+    """Matrices and labels by R's name of the factor; ``names`` are R's of the columns."""
     found = {}
     for name, table in mapping("R", given).items():
         need_frame("R", table)
@@ -93,7 +94,8 @@ def correlations(given: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
                 expected="index and columns alike",
                 got=f"{len(table.index)} rows, {len(table.columns)} columns",
             )
-        found[name] = {"matrix": real_array("R", table), "labels": labels}
+        own = names.get(name, name)
+        found[own] = {"matrix": real_array("R", table), "labels": labels}
     return found
 
 

@@ -14,7 +14,7 @@ from pybridge import _r_text as r
 from pybridge._options import choose
 from pybridge._record import freeze, plain
 from pybridge.engines._package_record import PackageFit
-from pybridge.engines._engine_request import numbers
+from pybridge.engines._engine_request import numbers, refuse_redrawn
 
 
 _VARIANCES = ("sigma2", "tau2", "rho", "gamma2", "phi")
@@ -130,6 +130,10 @@ class MetaforFit(PackageFit):
         lines.append(
             f"log-likelihood {self.log_likelihood:.6g} ({self.request.arguments['method']})"
         )
+        terms = list(self.coefficients["term"])
+        if terms:
+            with_or_without = "with" if "intrcpt" in terms else "without"
+            lines.append(f"fixed part: {len(terms)} coefficients, {with_or_without} an intercept")
         lines.append(self.coefficients.to_string(index=False, float_format=lambda x: f"{x:.5g}"))
         return "\n".join([*lines, *self.conditions])
 
@@ -154,6 +158,14 @@ class MetaforFit(PackageFit):
         if self.request.raw:
             return None
         return {"domain": [str(label) for label in self.domains]}
+
+    def _need_seed(self) -> None:
+        control = self.inputs["options"].get("control") or {}
+        if "SANN" in (control.get("optimizer"), control.get("optmethod")):
+            refuse_redrawn(
+                "optim's simulated annealing searched",
+                hint="metafor takes no seed; any other optimizer goes the same way each time.",
+            )
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return metafor_script(self.request.summary(), self.inputs)
@@ -189,5 +201,8 @@ def metafor_script(title: str, inputs: Mapping[str, Any]) -> str:
         words.append(f"subset = {r.value(inputs['rows'])}")
     words += [f"{r.name(name)} = {r.value(value)}" for name, value in inputs["options"].items()]
     lines.append("fit <- metafor::rma.mv(\n  " + ",\n  ".join(words) + "\n)")
-    lines.append("print(fit)\nprint(metafor::ranef(fit))\n")
-    return "\n".join(lines)
+    lines.append("print(fit)")
+    # With weights of one's own metafor has no predicted effects: ranef() stops.
+    if inputs.get("W") is None:
+        lines.append("print(metafor::ranef(fit))")
+    return "\n".join([*lines, ""])

@@ -27,8 +27,9 @@ class PackageFit(SaeRecord):
         Raises
         ------
         InputError
-            For a model that no other engine has.
+            For a model that no other engine has; ``no_seed`` where R drew without a seed.
         """
         from pybridge.crosscheck.packages import crosscheck_package
 
+        self._need_seed()
         return crosscheck_package(self)

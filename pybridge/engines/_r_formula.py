@@ -76,12 +76,17 @@ class RFormula(Record):
         return term
 
 
+def readable(name: str) -> bool:
+    """Whether a name stands in a formula as it is, in every locale."""
+    return _PLAIN.fullmatch(name) is not None and name not in _RESERVED
+
+
 def r_names(columns: Iterable[str], *, table: pd.DataFrame) -> dict[str, str]:
     """A name in R for each column: its own where every R can read it, else a made-up one."""
     found: dict[str, str] = {}
     number = 0
     for column in columns:
-        if _PLAIN.fullmatch(column) and column not in _RESERVED:
+        if readable(column):
             found[column] = column
             continue
         number += 1

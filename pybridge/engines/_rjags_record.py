@@ -13,6 +13,7 @@ import pandas as pd
 from pybridge import _r_text as r
 from pybridge._checks import listed
 from pybridge._record import plain
+from pybridge.engines._engine_request import refuse_redrawn
 from pybridge.engines._package_record import PackageFit
 
 
@@ -97,6 +98,13 @@ class JagsSamples(PackageFit):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
+
+    def _need_seed(self) -> None:
+        inits = self.inputs.get("inits") or {}
+        chains = [item for item in inits.values() if isinstance(item, Mapping)] or [inits]
+        own = all({".RNG.seed", ".RNG.state"} & set(chain) for chain in chains)
+        if self.inputs.get("seed") is None and not own:
+            refuse_redrawn("JAGS drew", hint="Pass seed=, or .RNG.name and .RNG.seed in inits.")
 
     def _script(self, data: pd.DataFrame | None) -> str:
         return rjags_script(self.request.summary(), self.inputs)

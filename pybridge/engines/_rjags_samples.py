@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,11 @@ from pybridge.provenance import provenance
 from pybridge.r import Reply
 
 _MOST_SEED = 2**31 - 100
+# JAGS's words where the numbers of a node are at fault; a model that it cannot read or compile, or
+# a node that is not there, is an error.
+NUMERICAL = re.compile(
+    r"Invalid parent values|inconsistent with|[Ss]licer|log density|Failure to calculate|infinite"
+)
 
 
 def coda_samples(
@@ -73,6 +79,15 @@ def coda_samples(
     -------
     JagsSamples
 
+    Raises
+    ------
+    InputError
+        Before JAGS is called.
+    EngineError
+        A model that JAGS cannot read or compile, or nodes that it does not have; in raw mode also
+        where a node's numbers fail, which is the status ``failed`` otherwise.
+    EngineTimeout, EngineUnavailable
+
     References
     ----------
     Plummer (2003), JAGS; Gelman and Rubin (1992), Statistical Science 7, 457.
@@ -108,7 +123,7 @@ def coda_samples(
         "na_rm": na_rm,
         **settings,
     }
-    reply = requests.ask("rjags_samples", inputs, asked, may_fail=not asked.raw)
+    reply = requests.ask("rjags_samples", inputs, asked, may_fail=False if asked.raw else NUMERICAL)
     return jags_record(asked, inputs, reply)
 
 

@@ -70,8 +70,9 @@ class SaeRecord(Record):
         Raises
         ------
         InputError
-            Without the units, or with others.
+            Without the units, or with others; ``no_seed`` where R drew without a seed.
         """
+        self._need_seed()
         text = self._script(data)
         if path is not None:
             write_text(path, text)
@@ -91,11 +92,14 @@ class SaeRecord(Record):
 
         Raises
         ------
+        InputError
+            ``no_seed`` where R drew without a seed.
         EngineError
             Where R stops, as it did for a record with the engine status ``error``.
         """
         from pybridge.engines._engine_request import ask
 
+        self._need_seed()
         place = need_parent(path)
         inputs = {**self._complete(data), "file": str(place), "labels": self._row_labels()}
         ask(self.shim, inputs, self.request)
@@ -117,6 +121,9 @@ class SaeRecord(Record):
 
     def _row_labels(self) -> dict[str, Any] | None:
         return None
+
+    def _need_seed(self) -> None:
+        """InputError where R, asked again, would draw other numbers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,12 +14,22 @@ import pandas as pd
 
 from pybridge._files import need_parent, write_text
 from pybridge._record import Record, plain
+from pybridge.engines._engine_request import refuse_redrawn
 from pybridge.engines._tail_request import TailRequest, hand_on
 from pybridge.provenance import Provenance, provenance
 from pybridge.r import Reply
 
 if TYPE_CHECKING:
     from pybridge.crosscheck.fits import FitCrosscheck
+
+
+def _holds(word: str, item: Any) -> bool:
+    """Whether a word stands anywhere in nested mappings and lists."""
+    if isinstance(item, Mapping):
+        return any(_holds(word, part) for part in item.values())
+    if isinstance(item, (list, tuple)):
+        return any(_holds(word, part) for part in item)
+    return isinstance(item, str) and item == word
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,9 +75,15 @@ class TailRecord(Record):
         ----------
         path : path, optional
             Where to write it too.
+
+        Raises
+        ------
+        InputError
+            ``no_seed`` after simulated annealing, which draws at random.
         """
         from pybridge.engines._tail_script import tail_script
 
+        self._need_seed()
         text = tail_script(self.shim, self.request, self.inputs)
         if path is not None:
             write_text(path, text)
@@ -86,12 +102,25 @@ class TailRecord(Record):
         path : path
         data : None
             The record holds what R needs; there is nothing to add.
+
+        Raises
+        ------
+        InputError
+            ``no_seed`` after simulated annealing, which draws at random.
         """
         from pybridge.engines._tail_request import ask
 
+        self._need_seed()
         place = need_parent(path)
         ask(self.shim, {**self.inputs, "file": str(place)}, self.request)
         return place
+
+    def _need_seed(self) -> None:
+        if _holds("SANN", [self.request.arguments, self.inputs]):
+            refuse_redrawn(
+                "optim's simulated annealing searched",
+                hint="Any other method of optim goes the same way each time.",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the inputs as plain Python values, ready for ``json``."""
@@ -165,10 +194,12 @@ class TailFit(TailRecord):
         Raises
         ------
         InputError
-            Where there is no exact optimum to hold them against.
+            Where there is no exact optimum to hold them against; ``no_seed`` after simulated
+            annealing, which draws at random.
         """
         from pybridge.crosscheck.exceedances import crosscheck_exceedances
 
+        self._need_seed()
         return crosscheck_exceedances(self)
 
 

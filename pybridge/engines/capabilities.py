@@ -159,7 +159,7 @@ CAPABILITIES = (
         ("bayes",),
         (
             *("method", "prior", "beta0", "Omega0", "lambda0", "CV", "CVweights", "full.cov"),
-            *("keep.data", "rel.int.tol", "x"),
+            *("keep.data", "rel.int.tol", "x", "subdivisions", "abs.tol", "stop.on.error"),
         ),
         out_of_sample=True,
         needs_r=True,

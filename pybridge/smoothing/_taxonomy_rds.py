@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from pybridge._files import need_parent
 from pybridge.engines import _engine_request as requests
-from pybridge.engines._r_formula import FUNCTIONS
+from pybridge.engines._r_formula import FUNCTIONS, readable
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.smoothing import _rjags
 from pybridge.smoothing._taxonomy_script import metafor_options, sampler_options
@@ -44,13 +45,13 @@ def _by_metafor(fit: TaxonomyFit) -> tuple[str, str, dict[str, Any]]:
     """rma.mv with the user's labels, so that ranef() has them; the numbers are those of codes."""
     seen = fit.area.sampled
     sparse, control = metafor_options(fit.spec)
-    p = fit.area.covariates.shape[1]
     columns: dict[str, Any] = {
         "estimate": fit.area.estimate[seen],
         "variance": fit.area.variance[seen],
     }
-    columns.update((f"x{j + 1}", fit.area.covariates[seen, j]) for j in range(p))
     levels = _plain_names(fit.levels.names)
+    terms = _term_names(fit.area.covariate_names, taken={*columns, *levels})
+    columns.update((name, fit.area.covariates[seen, j]) for j, name in enumerate(terms))
     for name, codes, labels in zip(levels, fit.levels.codes, fit.levels.labels):
         columns[name] = np.array([str(label) for label in labels[codes[seen]]], dtype=object)
     options: dict[str, Any] = {"method": fit.spec.method, "control": control}
@@ -65,7 +66,7 @@ def _by_metafor(fit: TaxonomyFit) -> tuple[str, str, dict[str, Any]]:
             "V": "variance",
             "matrix": None,
             "W": None,
-            "mods": "~ 0 + " + " + ".join(f"x{j + 1}" for j in range(p)),
+            "mods": "~ 0 + " + " + ".join(terms),
             "random": [f"~ 1 | {name}" for name in levels],
             "functions": list(FUNCTIONS),
             "options": options,
@@ -77,10 +78,20 @@ def _by_metafor(fit: TaxonomyFit) -> tuple[str, str, dict[str, Any]]:
 
 def _plain_names(names: tuple[str, ...]) -> list[str]:
     """The levels' names where R can read them in any locale, else numbered ones."""
-    taken = ("estimate", "variance")
-    good = all(n.isascii() and n.isidentifier() and n not in taken for n in names)
-    clash = any(n.startswith("x") and n[1:].isdigit() for n in names)
-    return list(names) if good and not clash else [f"level{k + 1}" for k in range(len(names))]
+    good = all(readable(name) and name not in ("estimate", "variance") for name in names)
+    return list(names) if good else [f"level{k + 1}" for k in range(len(names))]
+
+
+def _term_names(names: Sequence[str], *, taken: set[str]) -> list[str]:
+    """The covariates' names where R can read them, else x and their number."""
+    found: list[str] = []
+    for j, name in enumerate(names):
+        if not readable(name) or name in taken:
+            name = f"x{j + 1}"
+            while name in {*taken, *names}:
+                name += "_"
+        found.append(name)
+    return found
 
 
 def _by_rjags(fit: TaxonomyFit) -> tuple[str, str, dict[str, Any]]:

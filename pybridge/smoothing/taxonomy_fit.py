@@ -124,6 +124,8 @@ class TaxonomyFit(Record, FitViews):
     def effects(self, level: str) -> pd.DataFrame:
         """Effects of the groups of one level: group, effect, standard_error.
 
+        The group's column has the level's name, or taxonomy_<name> where that is one of the others.
+
         Parameters
         ----------
         level : str
@@ -131,18 +133,18 @@ class TaxonomyFit(Record, FitViews):
         """
         place = self.levels.names.index(choose("level", level, self.levels.names))
         found = self.numbers.effects[place]
-        return pd.DataFrame(
-            {
-                level: self.levels.labels[place][found.codes],
-                "effect": np.array(found.mean),
-                "standard_error": np.array(found.standard_error),
-            }
-        )
+        numbers = {
+            "effect": np.array(found.mean),
+            "standard_error": np.array(found.standard_error),
+        }
+        name = _free_name(level, {*numbers})
+        return pd.DataFrame({name: self.levels.labels[place][found.codes], **numbers})
 
     def to_frame(self) -> pd.DataFrame:
         """One row a domain, in the order of the area table.
 
-        Columns: the coarser levels, domain, n_labelled (where the table has it), direct,
+        Columns: the coarser levels (taxonomy_<name> where a level has the name of one of the
+        others), domain, n_labelled (where the table has it), direct,
         direct_variance, cv (of the smoothed estimate), level, estimate, mse (posterior variance
         for bayes), standard_error, lower, upper, shrinkage, synthetic, status.
         """
@@ -150,10 +152,7 @@ class TaxonomyFit(Record, FitViews):
         error = standard_errors(numbers.mse)
         size = np.abs(numbers.estimate)
         cv = np.divide(error, size, out=np.full(len(size), np.nan), where=size > 0)
-        table: dict[str, Any] = {}
-        for name, codes, labels in zip(self.levels.names[:-1], *self._coarse()):
-            table[name] = labels[codes]
-        table["domain"] = self.area.domains
+        table: dict[str, Any] = {"domain": self.area.domains}
         if self.area.n_labelled is not None:
             table["n_labelled"] = self.area.n_labelled
         table.update(
@@ -170,7 +169,12 @@ class TaxonomyFit(Record, FitViews):
             synthetic=numbers.synthetic,
             status=self.domain_status,
         )
-        return pd.DataFrame({name: np.array(column) for name, column in table.items()})
+        groups: dict[str, Any] = {}
+        for name, codes, labels in zip(self.levels.names[:-1], *self._coarse()):
+            groups[_free_name(name, {*table, *groups})] = labels[codes]
+        return pd.DataFrame(
+            {name: np.array(column) for name, column in {**groups, **table}.items()}
+        )
 
     def _coarse(self) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
         return self.levels.codes[:-1], self.levels.labels[:-1]
@@ -309,8 +313,10 @@ class TaxonomyFit(Record, FitViews):
         -------
         Path
             Where it is. On ``rma.mv`` metafor's summary, ranef, predict and profile work, groups
-            under the user's labels; chains (coda's ``mcmc.list``) are in the user's units, nodes
-            beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each level.
+            under the user's labels and coefficients under the covariates' names (x and a number
+            where R could not read one); chains (coda's ``mcmc.list``) are in the user's units,
+            nodes beta, sigma2 (coarse to fine), theta (by the attribute ``rows``) and v of each
+            level.
 
         Raises
         ------
@@ -319,3 +325,10 @@ class TaxonomyFit(Record, FitViews):
         from pybridge.smoothing._taxonomy_rds import save
 
         return save(self, path)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """A level's name as a column, ``taxonomy_<name>`` where another column has it."""
+    while name in taken:
+        name = f"taxonomy_{name}"
+    return name

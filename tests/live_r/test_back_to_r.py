@@ -121,3 +121,18 @@ def test_jags_has_a_seed_that_is_known():
     assert first.spec.seed != second.spec.seed
     words["seed"] = first.provenance.seed
     assert pb.taxonomy_model(case.formula, case.table, **words) == first
+
+
+def test_the_object_names_coefficients_as_the_user_does(plain_r, tmp_path):
+    case = load_taxonomy("groups34")
+    table = case.table.rename(columns={"x2": "cover"}).assign(
+        x1=np.linspace(0.0, 1.0, len(case.table)) ** 2, **{"면적": np.sin(np.arange(34.0))}
+    )
+    formula = "estimate ~ x1 + cover + 면적"
+    fit = pb.taxonomy_model(formula, table, levels=case.levels, engine="metafor", method="REML")
+    kept = fit.to_rds(tmp_path / "fit.rds")
+    found = plain_r(
+        f'x <- readRDS("{kept}"); show("terms", rownames(x$beta)); show("beta", x$beta)\n'
+    )
+    assert found["terms"] == ["intrcpt", "x1", "cover", "x4"]
+    np.testing.assert_array_equal(found["beta"], fit.coefficients["estimate"])

@@ -138,12 +138,26 @@ def test_what_r_leaves_is_not_its_integral_s(milk):
 
 
 def test_failures_are_statuses_guarded_and_errors_raw(milk):
-    words = {"prior": "function(x) stop('no density')"}
-    with pytest.raises(EngineError, match="no density"):
+    words = {"prior": "function(x) exp(x^2)"}  # of which the posterior has no integral
+    with pytest.raises(EngineError, match="non-finite|diverg"):
         asked(milk, mode="raw", **words)
     fit = asked(milk, **words)
     assert (fit.status, fit.engine_status) == ("failed", "error") and np.isnan(fit.mse).all()
-    assert any("no density" in line for line in fit.conditions)
+    assert any("non-finite" in line or "diverg" in line for line in fit.conditions)
+
+
+@pytest.mark.parametrize("code", ["function(x) 1/x +", "function(x) 1/x; 3", "function(x) )"])
+def test_a_prior_that_is_no_function_is_refused(milk, code):
+    with pytest.raises(InputError) as caught:
+        asked(milk, prior=code)
+    assert (caught.value.code, caught.value.field) == ("bad_function", "prior")
+
+
+@pytest.mark.parametrize("code", ["function(x) stop('no density')", "function(x) 'a'"])
+def test_a_prior_that_is_no_density_is_an_error(milk, code):
+    for mode in ("raw", "guarded"):
+        with pytest.raises(EngineError, match="no density|non-numeric"):
+            asked(milk, prior=code, mode=mode)
 
 
 def test_labels_come_back_and_a_table_of_covariates_may_have_more_areas(milk):
@@ -187,3 +201,64 @@ def test_weights_of_the_cross_validation_and_the_data_in_the_object(gaps, plain_
         with pytest.raises(InputError) as caught:
             asked(table, CVweights=wrong)
         assert caught.value.code == "bad_weight"
+
+
+STARTS = {
+    "HB": {"lambda0": 0.5},
+    "hybrid": {"lambda0": 0.5, "abs_tol": 1e-12, "stop_on_error": False},
+    "REML": {"lambda0": 5.0},
+    "BLUP": {"lambda0": 0.0},
+}
+
+
+def test_a_start_and_integrate_s_arguments_are_r_s(milk, plain_r):
+    code = """
+    data(milk, package = "sae"); area <- milk$SmallArea
+    X <- model.matrix(~ as.factor(MajorArea), milk); rownames(X) <- area
+    y <- setNames(milk$yi, area); v <- setNames(milk$SD^2, area)
+    shown <- function(name, ...) {
+      fit <- hbsae::fSAE.Area(y, v, X, silent = TRUE, ...)
+      show(name, hbsae::EST(fit)); show(name, hbsae::MSE(fit))
+    }
+    shown("HB", method = "HB", lambda0 = 0.5)
+    shown("hybrid", method = "hybrid", lambda0 = 0.5, abs.tol = 1e-12, stop.on.error = FALSE)
+    shown("REML", method = "REML", lambda0 = 5)
+    shown("BLUP", method = "BLUP", lambda0 = 0)
+    shown("HB more", method = "HB", subdivisions = 500)
+    """.replace(
+        "HB more", "more"
+    )
+    fits = {name: asked(milk, method=name, **words) for name, words in STARTS.items()}
+    fits["more"] = asked(milk, method="HB", subdivisions=500)
+    for name in ("HB", "hybrid", "REML"):
+        code += f"local({{invisible(capture.output({{{fits[name].r_script()}}}))\n"
+        code += (
+            f'show("script {name}", hbsae::EST(fit)); show("script {name}", hbsae::MSE(fit))}})\n'
+        )
+    plain = plain_r(code.replace("script ", "script_"))
+    for name, fit in fits.items():
+        own = [*fit.estimate, *fit.mse]
+        np.testing.assert_array_equal(own, plain[name])
+        np.testing.assert_array_equal(own, plain.get(f"script_{name}", own))
+    # The start matters to the search alone: 5 ends at R's REML of 0.018 too, up to its tolerance.
+    default = asked(milk, method="REML")
+    np.testing.assert_allclose(fits["REML"].estimate, default.estimate, rtol=1e-3)
+    assert not np.array_equal(fits["REML"].estimate, default.estimate)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "field"),
+    [
+        ({"method": "BLUP"}, "missing_argument", "lambda0"),
+        ({"method": "survreg", "lambda0": 1.0}, "not_available", "lambda0"),
+        ({"method": "REML", "lambda0": 0.0}, "bad_variance", "lambda0"),
+        ({"method": "BLUP", "lambda0": -1.0}, "bad_variance", "lambda0"),
+        ({"method": "HB", "abs_tol": 1e-9}, "not_available", "abs_tol"),
+        ({"method": "REML", "subdivisions": 9}, "not_available", "subdivisions"),
+        ({"subdivisions": 0}, "bad_count", "subdivisions"),
+    ],
+)
+def test_a_start_or_tolerance_that_r_has_no_use_of_is_refused(milk, words, code, field):
+    with pytest.raises(InputError) as caught:
+        asked(milk, **words)
+    assert (caught.value.code, caught.value.field) == (code, field)

@@ -356,3 +356,72 @@ def test_a_category_of_numbers_names_groups_by_its_numbers(table):
     codes = {label: k + 7 for k, label in enumerate(sorted(set(table["region"])))}
     coded = table.assign(region=table["region"].map(codes).astype("category"))
     assert fitted(coded).effects("region")["group"].tolist() == sorted(codes.values())
+
+
+@pytest.mark.parametrize("mods, terms", [("~ x2", 2), ("~ 0 + x2", 1), ("~ 1", 1), (None, 1)])
+def test_the_intercept_is_the_formulas_as_in_r(table, plain_r, tmp_path, mods, terms):
+    table.to_csv(tmp_path / "table.csv", index=False)
+    code = f"""
+    data <- read.csv("{tmp_path / 'table.csv'}")
+    fit <- suppressWarnings(metafor::rma.mv(estimate, variance{f', mods = {mods}' if mods else ''},
+      random = list(~ 1 | region, ~ 1 | domain), data = data, intercept = FALSE))
+    show("sigma2", fit$sigma2); show("beta", fit$beta)
+    """
+    plain = plain_r(code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        fit = metafor.rma_mv(table, "estimate", "variance", mods, LEVELS, intercept=False)
+    assert fit.status == "converged" and len(fit.coefficients) == terms
+    assert list(fit.value["sigma2"]) == plain["sigma2"]
+    assert list(fit.value["beta"]) == plain["beta"]
+    assert fit.exact["shortfall"] < 1e-4
+    kept = mods != "~ 0 + x2"
+    assert f"{terms} coefficients, {'with' if kept else 'without'} an intercept" in fit.summary()
+    assert any("has an intercept" in line for line in fit.conditions) == kept
+
+
+@pytest.mark.parametrize("shape", ["numbers", "matrix", "no effects"])
+def test_the_script_of_a_weighted_fit_runs(table, plain_r, shape):
+    weights = 1.0 / table["variance"].to_numpy()
+    random = () if shape == "no effects" else LEVELS
+    fit = fitted(table, random, W=np.diag(weights) if shape == "matrix" else weights)
+    plain = plain_r(f'{fit.r_script()}\nshow("beta", fit$beta); show("se", fit$se)\n')
+    assert list(fit.value["beta"]) == plain["beta"]
+    assert list(fit.value["se"]) == plain["se"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"sigma2": [1.0, 2.0, 3.0]}, "Length of 'sigma2'"),
+        ({"btt": [9]}, "btt"),
+        ({"control": {"sigma2.init": -1.0}}, "sigma2.init"),
+    ],
+)
+def test_a_call_that_only_r_can_refuse_is_an_error_guarded_too(table, words, said):
+    for mode in ("raw", "guarded"):
+        with pytest.raises(EngineError, match=said):
+            fitted(table, mode=mode, **words)
+
+
+def test_a_covariance_of_rank_one_is_fitted_and_known_correlations_are_found_by_column(table):
+    ones = np.full((len(table), len(table)), 0.1)
+    with pytest.warns(EngineWarning, match="not positive definite"):
+        fit = metafor.rma_mv(table, "estimate", ones, "~ x2", LEVELS)
+    assert fit.status != "failed"
+    odd = table.rename(columns={"region": "지역 이름"})
+    groups = sorted(table["region"].unique())
+    R = pd.DataFrame(0.5 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5))), groups, groups)
+    fits = [
+        fitted(table, R={"region": R}),
+        fitted(odd, ["~ 1 | `지역 이름`", "~ 1 | domain"], R={"지역 이름": R}),
+    ]
+    np.testing.assert_array_equal(fits[0].estimate, fits[1].estimate)
+
+
+def test_a_search_at_random_does_not_go_back_to_r(table, tmp_path):
+    fit = fitted(table, control={"optimizer": "optim", "optmethod": "SANN", "maxit": 200})
+    for call in (fit.r_script, lambda: fit.to_rds(tmp_path / "fit.rds"), fit.crosscheck):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == ("no_seed", "seed")

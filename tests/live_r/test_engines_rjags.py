@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import pybridge as pb
 from pybridge.engines import rjags
-from pybridge.errors import EngineError, InputError
+from pybridge.errors import EngineError, EngineWarning, InputError
 from validation.cases.taxonomy import load_taxonomy
 
 pytestmark = pytest.mark.r("rjags", "coda")
@@ -195,11 +196,29 @@ def test_the_seed_is_always_known_guarded():
     assert rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", **FEW).provenance.seed is None
 
 
-def test_a_model_that_jags_cannot_read():
-    wrong = NORMAL.replace("dnorm(mu", "dnoorm(mu")
-    with pytest.raises(EngineError, match="dnoorm"):
-        rjags.coda_samples(wrong, DATA, ["mu"], mode="raw", seed=1, **FEW)
-    fit = rjags.coda_samples(wrong, DATA, ["mu"], seed=1, **FEW)
+WRONG = {
+    "dnoorm": {"model": NORMAL.replace("dnorm(mu", "dnoorm(mu")},
+    "syntax error": {"model": NORMAL.replace("dnorm(mu,", "dnorm(mu")},
+    "Unknown variable nu": {"model": NORMAL.replace("dnorm(mu", "dnorm(nu")},
+    "No valid monitors": {"variable_names": ["nobody"]},
+}
+
+
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+@pytest.mark.parametrize("words", WRONG)
+def test_a_model_that_jags_cannot_read_is_an_error(words, mode):
+    call = {"model": NORMAL, "data": DATA, "variable_names": ["mu"], **WRONG[words]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        with pytest.raises(EngineError, match=words):
+            rjags.coda_samples(**call, seed=1, mode=mode, **FEW)
+
+
+def test_numbers_that_a_node_cannot_have_are_a_status():
+    wrong = "model { y ~ dunif(0, m)\n m ~ dunif(0, 1) }"
+    with pytest.raises(EngineError, match="inconsistent"):
+        rjags.coda_samples(wrong, {"y": 2.0}, ["m"], mode="raw", seed=1, **FEW)
+    fit = rjags.coda_samples(wrong, {"y": 2.0}, ["m"], seed=1, **FEW)
     assert fit.status == "failed" and fit.n_draws == 0
     assert np.isnan(fit.smallest_effective_size) and "0 draws" in fit.summary()
     assert json.loads(json.dumps(fit.to_dict(), allow_nan=False))["status"] == "failed"
@@ -222,3 +241,21 @@ def test_what_the_taxonomy_refuses_after_r_has_read_the_formula():
     refused("bad_prior", scale=[[1.0, 1.0]])
     refused("collinear_covariates", table.assign(x9=table["x2"] * 2), "estimate ~ x2 + x9")
     refused("too_few_domains", table.head(4), levels=["domain"])
+
+
+def test_draws_without_a_seed_do_not_go_back_to_r(plain_r, tmp_path):
+    fit = rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", n_chains=1, **FEW)
+    for call in (fit.r_script, lambda: fit.to_rds(tmp_path / "draws.rds"), fit.crosscheck):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == ("no_seed", "seed")
+        assert "seed=" in caught.value.hint
+    own = {"mu": 1.0, ".RNG.name": "base::Wichmann-Hill", ".RNG.seed": 3}
+    for words in ({"seed": 5}, {"inits": own}):
+        known = rjags.coda_samples(NORMAL, DATA, ["mu"], mode="raw", n_chains=1, **words, **FEW)
+        kept = known.to_rds(tmp_path / "draws.rds")
+        found = plain_r(
+            f'{known.r_script()}\nshow("script", colMeans(as.matrix(draws)))\n'
+            f'show("kept", colMeans(as.matrix(readRDS("{kept}"))))\n'
+        )
+        assert found["script"] == found["kept"] == list(known.table["mean"])

@@ -296,3 +296,17 @@ def test_the_rain_as_coles_fitted_it():
     shape = ismev.gpd_profxi(ismev.gpd_fit(rain, 30.0))
     assert shape.exact_lower == pytest.approx(0.013562, abs=1e-6)
     assert shape.exact_upper == pytest.approx(0.415440, abs=1e-6)
+
+
+def test_a_search_at_random_does_not_go_back_to_r(tmp_path):
+    x = scores("rain")
+    fits = [
+        evd.fpot(x, 30.0, method="SANN", mode="raw"),
+        ismev.gpd_fit(x, 30.0, method="SANN", mode="raw"),
+    ]
+    calls = [lambda fit: fit.r_script(), lambda fit: fit.to_rds(tmp_path / "fit.rds")]
+    for fit in fits:
+        for call in [*calls, lambda fit: fit.crosscheck()]:
+            with pytest.raises(InputError) as caught:
+                call(fit)
+            assert (caught.value.code, caught.value.field) == ("no_seed", "seed")

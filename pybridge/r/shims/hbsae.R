@@ -73,10 +73,25 @@ hbsae_object <- function(inputs) {
     dimnames(x) <- list(known, inputs$x_terms)
     words$x <- x
   }
-  if (!is.null(inputs$prior)) {
-    words$prior <- eval(parse(text = inputs$prior, keep.source = FALSE), asNamespace("stats"))
-  }
+  if (!is.null(inputs$prior)) words$prior <- hbsae_density(inputs$prior)
   do.call(hbsae::fSAE.Area, c(words, inputs$options, list(silent = TRUE)))
+}
+
+hbsae_density <- function(text) {
+  eval(parse(text = text, keep.source = FALSE), asNamespace("stats"))
+}
+
+# What is wrong with R code of a prior, "" for nothing: whether it is one function that R can read.
+hbsae_prior <- function(inputs) {
+  found <- tryCatch(hbsae_density(inputs$prior), error = function(condition) condition)
+  problem <- if (inherits(found, "condition")) {
+    conditionMessage(found)
+  } else if (!is.function(found)) {
+    "it is no function"
+  } else {
+    ""
+  }
+  list(problem = problem)
 }
 
 # The design matrix of a formula without a left-hand side.

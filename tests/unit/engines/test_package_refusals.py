@@ -52,12 +52,14 @@ HBSAE = [
     ("unknown_option", {"mode": "rough"}),
     ("bad_tolerance", {"rel_int_tol": 0.0}),
     ("bad_function", {"prior": "1/sqrt(x)"}),
-    ("missing_argument", {"lambda0": 0.1}),
+    ("bad_variance", {"lambda0": 0.0}),
     ("missing_argument", {"method": "BLUP"}),
+    ("not_available", {"method": "survreg", "lambda0": 0.1}),
     ("not_a_bool", {"CV": 1}),
     ("bad_level", {"level": 95}),
     ("bad_prior", {"beta0": [0.0, 0.0]}),
     ("bad_prior", {"Omega0": np.nan}),
+    ("not_positive_semidefinite", {"Omega0": [[-1.0]]}),
     ("bad_weight", {"CVweights": [1.0]}),
     ("missing_column", {"est_init": "z"}),
     ("missing_column", {"domain": "nobody"}),
@@ -97,6 +99,10 @@ def test_covariates_for_hbsae():
     refused(hbsae.fSAE_Area, table, "y", "v", "y ~ x", code="bad_formula", field="X", **words)
 
 
+def related(groups):
+    return pd.DataFrame(np.eye(len(groups)), list(groups), list(groups))
+
+
 METAFOR = [
     ("unknown_option", {"method": "DL"}),
     ("not_available", {"method": "FE"}),
@@ -113,6 +119,21 @@ METAFOR = [
     ("unknown_function", {"mods": "~ system(x)"}),
     ("missing_column", {"mods": "~ z"}),
     ("bad_labels", {"R": {"g": pd.DataFrame(np.eye(2), ["a", "b"], ["b", "a"])}}),
+    ("not_symmetric", {"V": np.eye(12) + np.eye(12, k=1) / 2}),
+    ("not_positive_semidefinite", {"V": -np.eye(12)}),
+    ("missing_values", {"V": np.full((12, 12), np.nan)}),
+    ("bad_weight", {"W": -np.ones(12)}),
+    ("not_symmetric", {"W": np.triu(np.ones((12, 12)))}),
+    ("unknown_group", {"R": {"g": related("ab")}}),
+    ("unknown_factor", {"R": {"h": related("abc")}}),
+    ("not_positive_semidefinite", {"R": {"g": -related("abc")}}),
+    ("bad_formula", {"random": "~ g"}),
+    ("bad_formula", {"random": "~ 1 | g:name"}),
+    ("bad_formula", {"random": "~ x | g/name"}),
+    ("too_many_terms", {"random": ["~ x | g", "~ y | g", "~ v | g"]}),
+    ("unknown_option", {"control": {"optimizer": "foo"}}),
+    ("unknown_option", {"control": {"optimizer": "optim", "optmethod": "foo"}}),
+    ("bad_formula", {"mods": "~ 0"}),
 ]
 
 

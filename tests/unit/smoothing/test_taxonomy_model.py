@@ -39,6 +39,35 @@ def test_the_table_has_the_public_columns(fit, table):
     assert (frame["lower"] < frame["estimate"]).all() and (frame["estimate"] < frame["upper"]).all()
 
 
+@pytest.mark.parametrize("name", ["estimate", "level", "status", "domain", "effect"])
+def test_a_level_named_like_a_column_of_the_answer_keeps_its_own(fit, table, name):
+    if name == "domain":
+        renamed = table.rename(columns={"domain": "leaf", "region": name})
+        levels, formula = [name, "county", "leaf"], "estimate ~ x2"
+    else:
+        renamed = table.rename(columns={"estimate": "direct", "region": name})
+        levels, formula = [name, "county", "domain"], "direct ~ x2"
+    found = taxonomy_model(formula, renamed, levels=levels)
+    frame, mine = found.to_frame(), fit.to_frame()
+    own = name if name == "effect" else f"taxonomy_{name}"
+    assert list(frame[own]) == list(table["region"])
+    pd.testing.assert_frame_equal(frame.drop(columns=own), mine.drop(columns="region"))
+    effects = found.effects(name)
+    group = "taxonomy_effect" if name == "effect" else name
+    assert list(effects.columns) == [group, "effect", "standard_error"]
+    np.testing.assert_array_equal(effects["effect"], fit.effects("region")["effect"])
+
+
+def test_the_name_of_a_level_that_steps_aside_is_free_itself(table):
+    renamed = table.rename(columns={"region": "taxonomy_level", "county": "level"})
+    frame = taxonomy_model(
+        "estimate ~ x2", renamed, levels=["taxonomy_level", "level", "domain"]
+    ).to_frame()
+    assert list(frame.columns[:2]) == ["taxonomy_level", "taxonomy_taxonomy_level"]
+    assert list(frame.iloc[:, 0]) == list(table["region"])
+    assert list(frame.iloc[:, 1]) == list(table["county"])
+
+
 def test_row_order_and_label_types_do_not_matter(fit, table):
     shuffled = table.sample(frac=1.0, random_state=1).reset_index(drop=True)
     shuffled["county"] = shuffled["county"].astype("category")
