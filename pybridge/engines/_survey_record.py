@@ -148,6 +148,7 @@ def survey_script(title: str, inputs: Mapping[str, Any], *, without_covmat: bool
     lines = [f"# {r.ascii_line(title)}", *r.EXACT_NUMBERS, f"data <- {r.frame(inputs['data'])}"]
     lines.append(
         f"options(survey.lonely.psu = {r.text(inputs['lonely'])},\n"
+        "  survey.ultimate.cluster = FALSE,\n"
         f"  survey.adjust.domain.lonely = {r.value(inputs['lonely_domain'])})"
     )
     design = inputs["design"]

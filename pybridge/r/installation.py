@@ -209,9 +209,10 @@ def install_rpy2_hint(r_version: str | None) -> str:
     )
 
 
+_DOCTOR = "Run pybridge doctor for what was found."
 _ASKED = (
-    "A .Rprofile that asks a question waits for ever here: it is read as in an interactive session. "
-    "Ask only where commandArgs() does not hold --no-save, or start with R_PROFILE_USER=/dev/null."
+    "A .Rprofile that asks a question waits for ever here: it is read as in an interactive "
+    "session. R_PROFILE_USER=/dev/null starts R without it."
 )
 
 
@@ -244,7 +245,5 @@ def why_not_started(text: str, installation: Installation) -> EngineUnavailable:
         field="R",
         expected=f"{pair} in {installation.home}",
         got=tail or "no word from it",
-        hint=_asked_hint
-        if "no answer within" in text
-        else "Run pybridge doctor for what was found.",
+        hint=_ASKED if "no answer within" in text else _DOCTOR,
     )
