@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,15 +67,23 @@ class SaeUnitRecord(SaeRecord):
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         """The columns of units as they cross."""
-        return unit_columns(data, self.columns, self.as_text)
+        return unit_columns(data, self.columns, self.as_text, integers=self.request.raw)
 
 
 def unit_columns(
-    data: pd.DataFrame, names: Mapping[str, str], as_text: Sequence[str] = ()
+    data: pd.DataFrame,
+    names: Mapping[str, str],
+    as_text: Sequence[str] = (),
+    *,
+    integers: bool = False,
 ) -> dict[str, Any]:
-    """Columns for R by their names there; labels as text."""
+    """Columns for R by their names there; labels as text, whole numbers as in `column_values`."""
     return {
-        name: text_labels(data[column]) if column in as_text else column_values(data[column])
+        name: (
+            text_labels(data[column])
+            if column in as_text
+            else column_values(data[column], integers=integers)
+        )
         for column, name in names.items()
     }
 
@@ -96,7 +104,7 @@ def digest(columns: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def text_labels(column: pd.Series) -> np.ndarray:
+def text_labels(column: Iterable[Any]) -> np.ndarray:
     """Labels as text (n,), object: sae loses a factor's labels, so that none is sent."""
     return np.array([str(label) for label in column], dtype=object)
 
@@ -244,4 +252,4 @@ def positional(table: Any, field: str) -> dict[str, Any] | None:
     if table is None:
         return None
     need_frame(field, table)
-    return {str(name): column_values(table[name]) for name in table.columns}
+    return {str(name): column_values(table[name], integers=True) for name in table.columns}

@@ -97,7 +97,7 @@ def direct(
     inputs = direct_inputs(names, {"y": y, "dom": dom, "sweight": sweight}, {"replace": replace})
     if asked.raw:
         inputs["domsize"] = positional(domsize, "domsize")
-        sent = unit_columns(data, names)
+        sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_direct", {**inputs, "data": sent}, asked)
         return domain_estimates(
             asked, "sae_direct_direct", inputs, names, sent, reply, estimator=estimator
@@ -159,7 +159,7 @@ def pssynt(
     estimator = "post-stratified synthetic mean"
     if asked.raw:
         inputs["domsizebyps"] = positional(domsizebyps, "domsizebyps")
-        sent = unit_columns(data, names)
+        sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_pssynt", {**inputs, "data": sent}, asked)
         return domain_estimates(
             asked, "sae_direct_pssynt", inputs, names, sent, reply, estimator=estimator
