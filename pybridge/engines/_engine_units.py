@@ -19,7 +19,7 @@ from pybridge._checks import (
     numeric_column,
 )
 from pybridge._record import Record
-from pybridge.engines._r_formula import r_names
+from pybridge.engines._r_formula import made_up, r_names
 from pybridge.engines._sae_input import column_values, refuse_twice
 from pybridge.engines._sae_record import SaeRecord
 from pybridge.errors import InputError
@@ -63,7 +63,8 @@ class SaeUnitRecord(SaeRecord):
                 expected=f"the same rows of {listed(self.columns)}",
                 got=f"{len(data)} rows that differ",
             )
-        return {**self.inputs, "data": sent}
+        named = made_up(self.columns) if self.request.package == "sae" else {}
+        return {**self.inputs, "data": sent, **({"columns": named} if named else {})}
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         """The columns of units as they cross."""
@@ -247,9 +248,7 @@ def need_domains(wanted: Sequence[str], table: DomainTable, *, field: str) -> No
         )
 
 
-def positional(table: Any, field: str) -> dict[str, Any] | None:
+def positional(table: Any, field: str) -> dict[str, Any]:
     """A table as it is, for raw mode."""
-    if table is None:
-        return None
     need_frame(field, table)
     return {str(name): column_values(table[name], integers=True) for name in table.columns}

@@ -96,7 +96,8 @@ def direct(
     estimator = _estimator(sweight, domsize, replace)
     inputs = direct_inputs(names, {"y": y, "dom": dom, "sweight": sweight}, {"replace": replace})
     if asked.raw:
-        inputs["domsize"] = positional(domsize, "domsize")
+        if domsize is not None:
+            inputs["domsize"] = positional(domsize, "domsize")
         sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_direct", {**inputs, "data": sent}, asked)
         return domain_estimates(

@@ -66,12 +66,15 @@ class AreaInput(Record):
 
     def for_r(self) -> dict[str, Any]:
         """The inputs that every area-level shim takes."""
-        return {
+        found: dict[str, Any] = {
             "formula": self.formula.code,
             "functions": list(FUNCTIONS),
             "data": dict(self.columns),
             "vardir": self.vardir,
         }
+        if self.formula.made_up:
+            found["columns"] = self.formula.made_up
+        return found
 
 
 def area_input(

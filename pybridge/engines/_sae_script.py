@@ -57,6 +57,8 @@ def sae_script(
         Whether the moment equation has its solution at 0, where sae does not get.
     """
     parts = [_HEAD.format(call=_ascii(asked.summary()))]
+    if inputs.get("columns"):
+        parts.append(_columns(inputs["columns"]))
     parts.append(f"data <- {_frame(inputs['data'])}\n")
     if inputs.get("proxmat") is not None:
         parts.append(_matrix("proxmat", np.asarray(inputs["proxmat"])))
@@ -72,12 +74,18 @@ def sae_script(
         parts.append(f'set.seed({asked.seed}L, "Mersenne-Twister", "Inversion", "Rejection")\n')
     parts.append(_call(asked, inputs))
     if at_zero:
-        parts.append(_at_zero(asked, inputs))
+        parts.append(_at_zero(inputs))
     if inputs.get("coded"):
         parts.append(_own_function("sae_unit.R", "sae_unit_relabel"))
         parts.append("fit <- sae_unit_relabel(fit, labels)\n")
     parts.append(_tail(asked, labels))
     return "".join(parts)
+
+
+def _columns(made_up: Mapping[str, str]) -> str:
+    """What the made-up names stand for: R shows it with ``print(columns)`` in any script."""
+    words = ", ".join(f"{r.name(name)} = {r.text(column)}" for name, column in made_up.items())
+    return "# Names that columns have here, and what they stand for.\n" f"columns <- c({words})\n"
 
 
 def _call(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
@@ -101,25 +109,15 @@ def _own_function(file: str, name: str) -> str:
     return text[start : text.index("\n}\n", start) + 3]
 
 
-def _at_zero(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
-    """What the guarded mode puts in place of sae's NA; the function is the bridge's own."""
-    parts = [
-        "\n# The iteration for the moment equation fails, because its solution is 0.\n",
-        _own_function("sae.R", "sae_fh_at_zero"),
-        f"frame <- model.frame({inputs['formula']}, data)\n",
-        "zero <- sae_fh_at_zero(\n  model.response(frame), unname(model.matrix(frame, data)),\n",
-        f"  data${r.name(inputs['vardir'])}\n)\n",
-    ]
-    place = "fit" if asked.function == "eblupFH" else "fit$est"
-    parts.append(f"{place}$eblup <- zero$eblup\n{place}$fit$refvar <- 0\n")
-    parts.append(f"{place}$fit$goodness <- setNames(zero$goodness, zero$goodness_names)\n")
-    parts.append(
-        f"{place}$fit$estcoef <- data.frame(\n  beta = zero$beta, std.error = zero$std_error, "
-        "tvalue = zero$t_value, pvalue = zero$p_value\n)\n"
+def _at_zero(inputs: Mapping[str, Any]) -> str:
+    """What the guarded mode puts in place of sae's NA; the functions are the bridge's own."""
+    vardir = f"data${r.name(inputs['vardir'])}"
+    return (
+        "\n# The iteration for the moment equation fails, because its solution is 0.\n"
+        + _own_function("sae.R", "sae_fh_at_zero")
+        + _own_function("sae.R", "sae_fh_put_zero")
+        + f"fit <- sae_fh_put_zero(fit, {inputs['formula']}, {vardir}, data)\n"
     )
-    if asked.function == "mseFH":
-        parts.append("fit$mse <- zero$mse\n")
-    return "".join(parts)
 
 
 def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
@@ -139,7 +137,11 @@ def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
 
 def _frame(columns: Mapping[str, Any]) -> str:
     """``data.frame(...)`` of named columns."""
-    lines = [f"  {r.name(name)} = {_column(column)}" for name, column in columns.items()]
+    # A name in quotes may be escaped, one in backticks may not.
+    lines = [
+        f"  {r.name(name) if name.isascii() else r.text(name)} = {_column(column)}"
+        for name, column in columns.items()
+    ]
     inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
     return f"data.frame(\n{inside}\n)"
 

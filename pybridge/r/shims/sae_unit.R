@@ -45,7 +45,7 @@ sae_unit_call <- function(inputs, fun) {
     warning = function(condition) sae_unit_warning(condition, labels)
   )
   if (!is.null(labels)) fit <- sae_unit_relabel(fit, labels)
-  shared_keep(fit, inputs$file)
+  shared_keep(fit, inputs$file, columns = inputs$columns)
   sae_unit_reply(formula, fit)
 }
 
