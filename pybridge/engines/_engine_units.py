@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from pybridge._checks import (
     numeric_column,
 )
 from pybridge._record import Record
-from pybridge.engines._r_formula import r_names
+from pybridge.engines._r_formula import made_up, r_names
 from pybridge.engines._sae_input import column_values, refuse_twice
 from pybridge.engines._sae_record import SaeRecord
 from pybridge.errors import InputError
@@ -63,19 +63,28 @@ class SaeUnitRecord(SaeRecord):
                 expected=f"the same rows of {listed(self.columns)}",
                 got=f"{len(data)} rows that differ",
             )
-        return {**self.inputs, "data": sent}
+        named = made_up(self.columns) if self.request.package == "sae" else {}
+        return {**self.inputs, "data": sent, **({"columns": named} if named else {})}
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         """The columns of units as they cross."""
-        return unit_columns(data, self.columns, self.as_text)
+        return unit_columns(data, self.columns, self.as_text, integers=self.request.raw)
 
 
 def unit_columns(
-    data: pd.DataFrame, names: Mapping[str, str], as_text: Sequence[str] = ()
+    data: pd.DataFrame,
+    names: Mapping[str, str],
+    as_text: Sequence[str] = (),
+    *,
+    integers: bool = False,
 ) -> dict[str, Any]:
-    """Columns for R by their names there; labels as text."""
+    """Columns for R by their names there; labels as text, whole numbers as in `column_values`."""
     return {
-        name: text_labels(data[column]) if column in as_text else column_values(data[column])
+        name: (
+            text_labels(data[column])
+            if column in as_text
+            else column_values(data[column], integers=integers)
+        )
         for column, name in names.items()
     }
 
@@ -96,7 +105,7 @@ def digest(columns: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def text_labels(column: pd.Series) -> np.ndarray:
+def text_labels(column: Iterable[Any]) -> np.ndarray:
     """Labels as text (n,), object: sae loses a factor's labels, so that none is sent."""
     return np.array([str(label) for label in column], dtype=object)
 
@@ -239,9 +248,7 @@ def need_domains(wanted: Sequence[str], table: DomainTable, *, field: str) -> No
         )
 
 
-def positional(table: Any, field: str) -> dict[str, Any] | None:
+def positional(table: Any, field: str) -> dict[str, Any]:
     """A table as it is, for raw mode."""
-    if table is None:
-        return None
     need_frame(field, table)
-    return {str(name): column_values(table[name]) for name in table.columns}
+    return {str(name): column_values(table[name], integers=True) for name in table.columns}

@@ -68,6 +68,11 @@ class RFormula(Record):
     names: Mapping[str, str]
     offset: bool
 
+    @property
+    def made_up(self) -> dict[str, str]:
+        """The columns behind the names that were made up for R."""
+        return made_up(self.names)
+
     def label(self, term: str) -> str:
         """A term as R names it, with the user's names of columns in it."""
         for column, name in self.names.items():
@@ -94,6 +99,11 @@ def r_names(columns: Iterable[str], *, table: pd.DataFrame) -> dict[str, str]:
             number += 1
         found[column] = f".column{number}."
     return found
+
+
+def made_up(names: Mapping[str, str]) -> dict[str, str]:
+    """Of the names in R of columns those that are not the columns' own, and what they stand for."""
+    return {name: column for column, name in names.items() if name != column}
 
 
 def _bad(message: str, got: Any, *, code: str = "bad_formula", hint: str | None = None) -> Any:

@@ -240,6 +240,12 @@ def fit_status(value: Mapping[str, Any], *, n: int, p: int) -> str:
     return "boundary" if at_limit or float(value["refvar"][0]) == 0 else "converged"
 
 
+def _not_converged(value: Mapping[str, Any]) -> str:
+    """What sae says by a flag only."""
+    missing = "" if "eblup" in value else " and returned no estimates"
+    return f"sae did not converge in {int(value['iterations'][0])} iterations{missing}"
+
+
 def area_fit(
     table: AreaInput,
     asked: EngineRequest,
@@ -265,6 +271,8 @@ def area_fit(
         status = fit_status(found, n=len(table.domains), p=len(found["beta"]))
     if status is None:
         status = "failed" if reply.error is not None else "not_converged"
+    if engine_status == "not_converged" and "at_zero" not in found:
+        notes = [_not_converged(found), *notes]
     back = np.argsort(table.order)
     empty = np.full(len(back), np.nan)
     arrays = {

@@ -74,7 +74,7 @@ def ssd(
     if asked.raw:
         tables = {"domsize": domsize, "direct": direct, "synthetic": synthetic}
         inputs.update({name: positional(_own(table), name) for name, table in tables.items()})
-        sent = unit_columns(data, names)
+        sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_ssd", {**inputs, "data": sent}, asked)
         return domain_estimates(
             asked, "sae_direct_ssd", inputs, names, sent, reply, estimator=estimator

@@ -96,8 +96,9 @@ def direct(
     estimator = _estimator(sweight, domsize, replace)
     inputs = direct_inputs(names, {"y": y, "dom": dom, "sweight": sweight}, {"replace": replace})
     if asked.raw:
-        inputs["domsize"] = positional(domsize, "domsize")
-        sent = unit_columns(data, names)
+        if domsize is not None:
+            inputs["domsize"] = positional(domsize, "domsize")
+        sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_direct", {**inputs, "data": sent}, asked)
         return domain_estimates(
             asked, "sae_direct_direct", inputs, names, sent, reply, estimator=estimator
@@ -159,7 +160,7 @@ def pssynt(
     estimator = "post-stratified synthetic mean"
     if asked.raw:
         inputs["domsizebyps"] = positional(domsizebyps, "domsizebyps")
-        sent = unit_columns(data, names)
+        sent = unit_columns(data, names, integers=True)
         reply = requests.ask("sae_direct_pssynt", {**inputs, "data": sent}, asked)
         return domain_estimates(
             asked, "sae_direct_pssynt", inputs, names, sent, reply, estimator=estimator

@@ -23,8 +23,10 @@ from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.engines._sae_likelihood import AreaData
 from pybridge.engines._engine_request import EngineRequest, ask
 from pybridge.errors import InputError
+from pybridge.r.wire import NA_INTEGER, Integers
 from pybridge.tables.area import check_counts, check_variances
 
+_MOST = 2**31 - 1
 # For messages: who predicts domains without a direct estimate.
 _OTHERS = (
     "Drop these domains, or use fay_herriot(..., engine='sae') in guarded mode, engine='native' or "
@@ -64,12 +66,15 @@ class AreaInput(Record):
 
     def for_r(self) -> dict[str, Any]:
         """The inputs that every area-level shim takes."""
-        return {
+        found: dict[str, Any] = {
             "formula": self.formula.code,
             "functions": list(FUNCTIONS),
             "data": dict(self.columns),
             "vardir": self.vardir,
         }
+        if self.formula.made_up:
+            found["columns"] = self.formula.made_up
+        return found
 
 
 def area_input(
@@ -126,7 +131,13 @@ def ordered_input(
         domains=domains,
         times=None if times is None else times[rows],
         order=rows,
-        columns={name: column_values(table[column]) for column, name in read.names.items()},
+        columns={
+            # Guarded, what sae computes with are doubles: R's integers overflow.
+            name: column_values(
+                table[column], integers=asked.raw or column not in (read.outcome, vardir)
+            )
+            for column, name in read.names.items()
+        },
         direct=_numbers(table, read.outcome),
         variance=_numbers(table, vardir),
     )
@@ -138,8 +149,20 @@ def _numbers(table: pd.DataFrame, column: str | None) -> np.ndarray:
     return table[column].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def column_values(column: pd.Series) -> Any:
-    """A column as it is kept and crosses: an array, or codes and levels of a categorical."""
+def column_values(column: pd.Series, *, integers: bool = False) -> Any:
+    """A column as it is kept and crosses: an array, or codes and levels of a categorical.
+
+    Parameters
+    ----------
+    column : pandas.Series
+    integers : bool
+        Whether whole numbers are R's integers where they fit, as they are in R's own tables: as
+        doubles, as.factor() would name 100000 "1e+05" and sort it elsewhere.
+    """
+    if integers:
+        whole = _r_integers(column)
+        if whole is not None:
+            return whole
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = np.array([str(level) for level in column.cat.categories], dtype=object)
         return {"codes": np.asarray(column.cat.codes, dtype=np.float64), "levels": levels}
@@ -174,6 +197,22 @@ def own_labels(column: pd.Series | None, sent: Any, labels: Sequence[Any]) -> np
     out = np.empty(len(plain), dtype=object)
     out[:] = [own.get(label, label) for label in plain]
     return out
+
+
+def _r_integers(column: pd.Series) -> Integers | None:
+    """Whole numbers as R's integers (n,); None for any other column, and beyond 32 bits."""
+    missing = column.isna().to_numpy()
+    if column.dtype == object:
+        if missing.any() or pd.api.types.infer_dtype(column, skipna=False) != "integer":
+            return None
+    elif not pd.api.types.is_integer_dtype(column.dtype):
+        return None
+    values = column[~missing]
+    if len(values) == 0 or int(values.max()) > _MOST or int(values.min()) < -_MOST:
+        return None
+    found = np.full(len(column), NA_INTEGER, dtype=np.int32)
+    found[~missing] = values.to_numpy(dtype=np.int64)
+    return found.view(Integers)
 
 
 def domain_labels(data: pd.DataFrame, domain: str | None) -> np.ndarray:
@@ -296,5 +335,7 @@ def checked_design(reply: Any, formula: RFormula) -> tuple[np.ndarray, list[str]
             field="formula",
             expected="finite numbers in every row",
             got=listed(np.array(terms, dtype=object)[bad]),
+            hint="Whole numbers are R's integers, whose products end at 2147483647: where that is "
+            "the cause, convert the columns with astype('float64').",
         )
     return x, terms

@@ -81,8 +81,11 @@ class SaeRecord(Record):
     def to_rds(self, path: str | os.PathLike[str], data: pd.DataFrame | None = None) -> Path:
         """Save the object that R's function returns, for ``readRDS()``.
 
-        R is asked again with the same inputs and seed. Where the order of the rows is not the
-        table's, the object has an attribute ``rows`` that says which row is which.
+        R is asked again with the same inputs and seed. Where sae did not get to the solution at 0,
+        which the record then holds, its numbers are put into the object. Where the order of the
+        rows is not the table's, the object has an attribute ``rows`` that says which row is which;
+        where columns had to get other names in R, an attribute ``columns`` that says what these
+        stand for.
 
         Parameters
         ----------
@@ -101,7 +104,10 @@ class SaeRecord(Record):
 
         self._need_seed()
         place = need_parent(path)
-        inputs = {**self._complete(data), "file": str(place), "labels": self._row_labels()}
+        inputs: dict[str, Any] = {**self._complete(data), "file": str(place)}
+        inputs["labels"] = self._row_labels()
+        if "at_zero" in self.value:
+            inputs["at_zero"] = True
         ask(self.shim, inputs, self.request)
         return place
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pybridge import _r_text as r
 from pybridge.engines._engine_request import EngineRequest
+from pybridge.r.wire import NA_INTEGER
 
 # Arguments of sae that are columns of `data`, and those that are tables of their own.
 _COLUMNS = ("vardir", "y", "dom", "sweight", "ps")
@@ -21,6 +22,18 @@ _HEAD = """\
 # {call}
 # Numbers are written in hexadecimal: R reads them to the last bit, which it does not always do
 # with decimals. Random numbers depend on the seed below, and linear algebra on R's BLAS.
+"""
+
+# Labels as their places in sorted order, as the guarded mode sends them.
+_CODES = """\
+# sae makes a matrix of domains and means where there is one covariate: no text for domains.
+labels <- sort(
+  unique(c(data${dom}, meanxpop[[1]], popnsize[[1]], selectdom)), method = "radix"
+)
+data$.domain. <- match(data${dom}, labels)
+meanxpop[[1]] <- match(meanxpop[[1]], labels)
+popnsize[[1]] <- match(popnsize[[1]], labels)
+selectdom <- match(selectdom, labels)
 """
 
 
@@ -44,6 +57,8 @@ def sae_script(
         Whether the moment equation has its solution at 0, where sae does not get.
     """
     parts = [_HEAD.format(call=_ascii(asked.summary()))]
+    if inputs.get("columns"):
+        parts.append(_columns(inputs["columns"]))
     parts.append(f"data <- {_frame(inputs['data'])}\n")
     if inputs.get("proxmat") is not None:
         parts.append(_matrix("proxmat", np.asarray(inputs["proxmat"])))
@@ -52,13 +67,25 @@ def sae_script(
             parts.append(f"{name} <- {_frame(inputs[name])}\n")
     if inputs.get("selectdom") is not None:
         parts.append(f"selectdom <- {_column(inputs['selectdom'])}\n")
+    if inputs.get("coded"):
+        parts.append(_CODES.format(dom=r.name(inputs["dom"])))
+        inputs = {**inputs, "dom": ".domain."}
     if asked.seed is not None:
         parts.append(f'set.seed({asked.seed}L, "Mersenne-Twister", "Inversion", "Rejection")\n')
     parts.append(_call(asked, inputs))
     if at_zero:
-        parts.append(_at_zero(asked, inputs))
+        parts.append(_at_zero(inputs))
+    if inputs.get("coded"):
+        parts.append(_own_function("sae_unit.R", "sae_unit_relabel"))
+        parts.append("fit <- sae_unit_relabel(fit, labels)\n")
     parts.append(_tail(asked, labels))
     return "".join(parts)
+
+
+def _columns(made_up: Mapping[str, str]) -> str:
+    """What the made-up names stand for: R shows it with ``print(columns)`` in any script."""
+    words = ", ".join(f"{r.name(name)} = {r.text(column)}" for name, column in made_up.items())
+    return "# Names that columns have here, and what they stand for.\n" f"columns <- c({words})\n"
 
 
 def _call(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
@@ -75,27 +102,22 @@ def _call(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
     return f"fit <- sae::{asked.function}(\n  " + ",\n  ".join([*words, "data = data"]) + "\n)\n"
 
 
-def _at_zero(asked: EngineRequest, inputs: Mapping[str, Any]) -> str:
-    """What the guarded mode puts in place of sae's NA; the function is the bridge's own."""
-    text = (resources.files("pybridge.r") / "shims" / "sae.R").read_text(encoding="utf-8")
-    start = text.index("\nsae_fh_at_zero <- function") + 1
-    parts = [
-        "\n# The iteration for the moment equation fails, because its solution is 0.\n",
-        text[start : text.index("\n}\n", start) + 3],
-        f"frame <- model.frame({inputs['formula']}, data)\n",
-        "zero <- sae_fh_at_zero(\n  model.response(frame), unname(model.matrix(frame, data)),\n",
-        f"  data${r.name(inputs['vardir'])}\n)\n",
-    ]
-    place = "fit" if asked.function == "eblupFH" else "fit$est"
-    parts.append(f"{place}$eblup <- zero$eblup\n{place}$fit$refvar <- 0\n")
-    parts.append(f"{place}$fit$goodness <- setNames(zero$goodness, zero$goodness_names)\n")
-    parts.append(
-        f"{place}$fit$estcoef <- data.frame(\n  beta = zero$beta, std.error = zero$std_error, "
-        "tvalue = zero$t_value, pvalue = zero$p_value\n)\n"
+def _own_function(file: str, name: str) -> str:
+    """The text of one function of the bridge's own in R."""
+    text = (resources.files("pybridge.r") / "shims" / file).read_text(encoding="utf-8")
+    start = text.index(f"\n{name} <- function") + 1
+    return text[start : text.index("\n}\n", start) + 3]
+
+
+def _at_zero(inputs: Mapping[str, Any]) -> str:
+    """What the guarded mode puts in place of sae's NA; the functions are the bridge's own."""
+    vardir = f"data${r.name(inputs['vardir'])}"
+    return (
+        "\n# The iteration for the moment equation fails, because its solution is 0.\n"
+        + _own_function("sae.R", "sae_fh_at_zero")
+        + _own_function("sae.R", "sae_fh_put_zero")
+        + f"fit <- sae_fh_put_zero(fit, {inputs['formula']}, {vardir}, data)\n"
     )
-    if asked.function == "mseFH":
-        parts.append("fit$mse <- zero$mse\n")
-    return "".join(parts)
 
 
 def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
@@ -115,7 +137,11 @@ def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
 
 def _frame(columns: Mapping[str, Any]) -> str:
     """``data.frame(...)`` of named columns."""
-    lines = [f"  {r.name(name)} = {_column(column)}" for name, column in columns.items()]
+    # A name in quotes may be escaped, one in backticks may not.
+    lines = [
+        f"  {r.name(name) if name.isascii() else r.text(name)} = {_column(column)}"
+        for name, column in columns.items()
+    ]
     inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
     return f"data.frame(\n{inside}\n)"
 
@@ -129,6 +155,8 @@ def _column(values: Any) -> str:
     array = np.asarray(values)
     if array.dtype.kind == "b":
         return _vector("TRUE" if value else "FALSE" for value in array)
+    if array.dtype.kind == "i":
+        return _vector("NA_integer_" if v == NA_INTEGER else f"{v}L" for v in array.tolist())
     if array.dtype.kind == "f":
         return _vector(r.number(value) for value in array)
     return _vector("NA_character_" if v is None else r.text(str(v)) for v in array.tolist())

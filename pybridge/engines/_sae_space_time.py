@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_frame
+from pybridge._checks import key_column, listed, need_columns, need_frame
 from pybridge._options import choose, real_number, whole_number, yes_or_no
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._sae_area import SHORTFALL, area_fit, fit_status, options_of
@@ -128,7 +128,10 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeFit:
     read = read_vardir_formula(given["formula"], data, given["vardir"])
     if asked.raw:
         labels = domain_labels(data, given["domain"])
-        times = None if given["time"] is None else data[given["time"]].to_numpy(dtype=object)
+        times = None
+        if given["time"] is not None:
+            need_columns(data, [given["time"]], field="time")
+            times = data[given["time"]].to_numpy(dtype=object)
         table = ordered_input(data, read, given["vardir"], domains=labels, times=times, asked=asked)
         order = labels
     else:
@@ -209,7 +212,8 @@ def _counts(given: Mapping[str, Any]) -> dict[str, int]:
                     expected="time='year'",
                     got=None,
                 )
-            counted = int(key_column(given["data"], column, field=column).nunique())
+            field = "domain" if name == "D" else "time"
+            counted = int(key_column(given["data"], column, field=field).nunique())
         value = counted if given[name] is None else whole_number(name, given[name], least=1)
         if value is None:
             raise InputError(

@@ -19,13 +19,20 @@ from pybridge.engines._sae_input import (
     refuse_missing,
 )
 from pybridge.engines._engine_request import EngineRequest
-from pybridge.engines._sae_unit_guard import beside_the_optimum, check_units, selected_domains
+from pybridge.engines._sae_unit_guard import (
+    are_numbers,
+    beside_the_optimum,
+    check_units,
+    selected_domains,
+    with_numbers,
+)
 from pybridge.engines._sae_unit_record import SaeUnitFit
 from pybridge.engines._engine_units import (
     digest,
     domain_table,
     positional,
     sizes,
+    text_labels,
     two_columns,
     unit_columns,
     unit_numbers,
@@ -122,7 +129,7 @@ def _fit(function: str, given: Mapping[str, Any]) -> SaeUnitFit:
     read = read_formula(given["formula"], data, also=(given["dom"],))
     shim = f"sae_unit_{function}"
     if asked.raw:
-        sent = unit_columns(data, read.names)
+        sent = unit_columns(data, read.names, integers=True)
         inputs = _inputs(given, read, asked) | {
             "meanxpop": positional(given["meanxpop"], "meanxpop"),
             "popnsize": positional(given["popnsize"], "popnsize"),
@@ -145,7 +152,7 @@ def _inputs(given: Mapping[str, Any], read: RFormula, asked: EngineRequest) -> d
 
 
 def _rawselected_domains(selected: Sequence[Any] | None) -> Any:
-    return None if selected is None else column_values(pd.Series(selected))
+    return None if selected is None else column_values(pd.Series(selected), integers=True)
 
 
 def _guarded(
@@ -155,12 +162,13 @@ def _guarded(
     unit_numbers(data, str(read.outcome), field="formula")
     labels = key_column(data, given["dom"], field="dom")
     refuse_missing(data, read, np.asarray(data.index, dtype=object))
-    sent = unit_columns(data, read.names, (given["dom"],))
+    as_text = () if are_numbers(labels) else (given["dom"],)
+    sent = unit_columns(data, read.names, as_text, integers=True)
     inputs = _inputs(given, read, asked)
     x, terms = checked_design(
         requests.ask("sae_design", {**inputs, "data": sent}, asked, may_fail=True), read
     )
-    text = np.asarray(sent[inputs["dom"]])
+    text = text_labels(labels)
     first = {str(label): label for label in labels.unique()}
     check_units(x, terms, n_domains=len(first))
     wanted = [term for term in terms if term != "(Intercept)"]
@@ -169,11 +177,16 @@ def _guarded(
     counts = pd.Series(text).value_counts().to_dict()
     size = sizes(population, counts=counts, field="popnsize")
     selected = selected_domains(given["selectdom"], first, means, population)
-    inputs.update(
-        meanxpop=means.for_r("domain"),
-        popnsize=population.for_r("domain"),
-        selectdom=np.array([str(label) for label in selected], dtype=object),
-    )
+    tables = {
+        "meanxpop": means.for_r("domain"),
+        "popnsize": population.for_r("domain"),
+        "selectdom": text_labels(selected),
+    }
+    numbered = None if as_text else with_numbers(tables, like=sent[inputs["dom"]])
+    if numbered is None:
+        as_text = (given["dom"],)
+        sent = unit_columns(data, read.names, as_text, integers=True)
+    inputs.update(numbered or tables, coded=numbered is None)
     reply = requests.ask(shim, {**inputs, "data": sent}, asked, may_fail=True)
     codes = pd.factorize(pd.Series(text))[0]
     y = np.asarray(sent[read.names[str(read.outcome)]], dtype=np.float64)
@@ -187,7 +200,7 @@ def _guarded(
         inputs,
         sent,
         reply,
-        as_text=(given["dom"],),
+        as_text=as_text,
         domains=selected,
         size=np.array([known[str(label)] for label in selected]),
         counts=counts,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pybridge._checks import collinear_columns, listed
 from pybridge.engines._sae_area import FEW_SPARE_DOMAINS
@@ -14,6 +15,7 @@ from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import DomainTable, need_domains
 from pybridge.errors import InputError
 from pybridge.r import Reply
+from pybridge.r.wire import Integers
 
 # lme4 stops its search about this close to the top.
 _SHORTFALL = 1e-5
@@ -32,6 +34,45 @@ def check_units(x: np.ndarray, terms: list[str], *, n_domains: int) -> None:
         )
     # lme4 would drop such a column, and sae would then recycle the coefficients.
     collinear_columns(x, names=terms, field="formula")
+
+
+def are_numbers(labels: pd.Series) -> bool:
+    """Whether the units' domains are numbers, which sae gets as they are."""
+    kind = pd.api.types.infer_dtype(labels, skipna=False)
+    return kind in ("integer", "floating", "mixed-integer-float") and not isinstance(
+        labels.dtype, pd.CategoricalDtype
+    )
+
+
+def with_numbers(tables: Mapping[str, Any], *, like: Any) -> dict[str, Any] | None:
+    """The tables of domains and ``selectdom`` with their domains as numbers, as the units have
+    them; None where a domain is not a number, or two are the same one."""
+    known: dict[str, float] = {}
+    for table in tables.values():
+        texts = table["domain"] if isinstance(table, Mapping) else table
+        try:
+            known.update({text: float(text) for text in texts})
+        except ValueError:
+            return None
+    values = np.array(list(known.values()))
+    if not np.isfinite(values).all() or len(np.unique(values)) < len(values):
+        return None
+    whole = isinstance(like, Integers) and (values == np.round(values)).all()
+    if isinstance(like, Integers) and (not whole or np.abs(values).max() > 2**31 - 1):
+        return None
+
+    def numbered(texts: Any) -> np.ndarray:
+        found = np.array([known[text] for text in texts], dtype=np.float64)
+        return found.astype(np.int32).view(Integers) if whole else found
+
+    return {
+        name: (
+            {**table, "domain": numbered(table["domain"])}
+            if isinstance(table, Mapping)
+            else numbered(table)
+        )
+        for name, table in tables.items()
+    }
 
 
 def selected_domains(

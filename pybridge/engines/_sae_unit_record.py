@@ -13,7 +13,7 @@ import pandas as pd
 from pybridge._checks import listed
 from pybridge._record import plain
 from pybridge.engines._engine_request import numbers
-from pybridge.engines._engine_units import SaeUnitRecord
+from pybridge.engines._engine_units import SaeUnitRecord, unit_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +39,10 @@ class SaeUnitFit(SaeUnitRecord):
     estimate: np.ndarray
     mse: np.ndarray
     exact: Mapping[str, Any]
+
+    def _send(self, data: pd.DataFrame) -> dict[str, Any]:
+        # Integers in guarded mode too: its formula may make a factor of them.
+        return unit_columns(data, self.columns, self.as_text, integers=True)
 
     @property
     def model_variance(self) -> float:

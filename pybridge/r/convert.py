@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pybridge.errors import InputError
-from pybridge.r.wire import NA_REAL, Factor
+from pybridge.r.wire import NA_REAL, Factor, Integers
 
 _MOST = 2**31 - 1
 _SHOWN = 5
@@ -25,8 +25,9 @@ def to_r(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """A named list of plain vectors, ready for :func:`pybridge.r.writer.encode`.
 
     float64 stays as it is (NaN becomes R's NA_real_), bool becomes logical, integers become
-    doubles, one Python int an R integer, text a character vector (None, NaN and NA become
-    NA_character_), a categorical a factor, a table or a dict a named list, None NULL.
+    doubles (an array of :class:`pybridge.r.wire.Integers` R's integers), one Python int an R
+    integer, text a character vector (None, NaN and NA become NA_character_), a categorical a
+    factor, a table or a dict a named list, None NULL.
 
     Raises
     ------
@@ -114,6 +115,8 @@ def array(values: np.ndarray, name: str) -> Any:
         return doubles(np.asarray(values, dtype=np.float64))
     if kind == "b":
         return values
+    if isinstance(values, Integers) and values.dtype == np.int32:
+        return np.asarray(values)
     if kind in "iu":
         _check_range(values, name)
         return values.astype(np.float64)

@@ -31,6 +31,11 @@ PAIR = struct.Struct("=ii")
 FORMAT, VERSION = b"B\n", 2
 
 
+class Integers(np.ndarray):
+    """An int32 array that crosses as R's integers, NA_INTEGER where missing; any other array of
+    integers crosses as doubles."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factor:
     """An R factor.

@@ -42,6 +42,10 @@ def save(fit: FayHerriotFit, path: str | PathLike[str]) -> Path:
     labels = None
     if fit.spec.mode != "raw":
         labels = {"domain": [str(label) for label in fit.area.domains[fit.area.sampled]]}
+    # The solution at 0, where sae's iteration for the moment equation does not get.
+    inputs["at_zero"] = (
+        fit.spec.method == "FH" and fit.spec.mode != "raw" and fit.model_variance == 0
+    )
     requests.ask(shim, {**inputs, "seed": asked.seed, "file": str(place), "labels": labels}, asked)
     return place
 

@@ -37,7 +37,7 @@ def fay_herriot_script(spec: FayHerriotSpec, area: AreaTable) -> str:
     options = spec.options if spec.engine == "sae" else TIGHT
     sampled = area.sampled
     parts = [_head(spec, area), _data(area, sampled), _call(spec, options)]
-    guarded = spec.engine == "sae" and spec.mode == "guarded"
+    guarded = spec.engine == "native" or spec.mode == "guarded"
     if guarded and spec.method == "FH":
         parts.append(_SHIM_NOTE + _shim("sae_fh_zero_is_root") + _shim("sae_fh_at_zero") + _ZERO)
     parts.append(_RESULT)

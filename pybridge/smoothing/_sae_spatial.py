@@ -91,7 +91,8 @@ def call_of(
     function = "mseFH" if spec.correlation is None else "mseSFH"
     asked = EngineRequest(function, arguments, spec.mode, spec.level, spec.seed, time_limit)
     inputs = area_input(frame, formula, "variance", domain="row", asked=asked).for_r()
-    return asked, {**inputs, "proxmat": spec.proximity, "options": options}
+    names = {f"x{j + 1}": str(name) for j, name in enumerate(table.covariate_names)}
+    return asked, {**inputs, "proxmat": spec.proximity, "options": options, "columns": names}
 
 
 def _refuse_outside(table: AreaTable) -> None:

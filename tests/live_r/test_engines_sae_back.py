@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import subprocess
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,10 @@ import pybridge as pb
 from pybridge import datasets
 from pybridge.engines import sae
 from pybridge.engines._r_formula import FUNCTIONS
-from pybridge.errors import EngineError, InputError
+from pybridge.errors import EngineError, EngineWarning, InputError
 from pybridge.r import call_many
 from tests.live_r.sae_rings import area, ring
+from validation.cases.fay_herriot import load
 
 
 pytestmark = pytest.mark.r("sae")
@@ -247,3 +249,102 @@ def test_factors_and_functions_of_r():
         'relevel(factor(g), "w")u',
         'relevel(factor(g), "w")v',
     ]
+
+
+@pytest.mark.parametrize("function", ["eblupFH", "mseFH"])
+def test_the_object_of_a_solution_at_0_holds_it_as_sae_would(function, plain_r, tmp_path):
+    case = load("at_zero")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        fit = getattr(sae, function)(case.frame(), case.formula, "variance", method="FH")
+    # The same form and names as an object of sae's own.
+    usual = getattr(sae, function)(case.frame(), case.formula, "variance", method="ML")
+    fit.r_script(tmp_path / "script.R")
+    found = plain_r(
+        f"""
+x <- readRDS("{fit.to_rds(tmp_path / "fit.rds")}")
+y <- readRDS("{usual.to_rds(tmp_path / "usual.rds")}")
+source("{tmp_path / "script.R"}")
+attr(x, "rows") <- attr(y, "rows") <- NULL
+show("script", identical(x, fit))
+est <- if (is.null(x$est)) x else x$est
+show("eblup", est$eblup); show("beta", est$fit$estcoef$beta); show("refvar", est$fit$refvar)
+show("goodness", est$fit$goodness); show("terms", rownames(est$fit$estcoef))
+if (!is.null(x$mse)) show("mse", x$mse)
+other <- if (is.null(y$est)) y else y$est
+show("form", identical(attributes(est$eblup), attributes(other$eblup)))
+show("form", identical(dimnames(est$fit$estcoef), dimnames(other$fit$estcoef)))
+show("form", identical(names(est$fit$goodness), names(other$fit$goodness)))
+"""
+    )
+    assert fit.status == "boundary" and found["script"] == [1.0] and found["form"] == [1.0] * 3
+    np.testing.assert_array_equal(found["eblup"], fit.estimate)
+    np.testing.assert_array_equal(found["beta"], fit.coefficients["estimate"])
+    np.testing.assert_array_equal(found["goodness"], list(fit.criteria.values()))
+    prefix = "X" if function == "mseFH" else ""
+    assert found["refvar"] == [0.0]
+    assert found["terms"] == [prefix + term for term in fit.coefficients["term"]]
+    if function == "mseFH":
+        np.testing.assert_array_equal(found["mse"], fit.mse)
+
+
+@pytest.mark.parametrize("engine", ["sae", "native"])
+def test_so_does_that_of_fay_herriot(engine, plain_r, tmp_path):
+    case = load("at_zero")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        words = {"variance": "variance", "method": "FH", "engine": engine}
+        fit = pb.fay_herriot(case.formula, case.frame(), **words)
+        path = fit.to_rds(tmp_path / "fit.rds")
+    fit.r_script(tmp_path / "script.R")
+    found = plain_r(
+        f"""
+x <- readRDS("{path}"); show("object", x$est$eblup); show("object", x$mse)
+source("{tmp_path / "script.R"}"); show("script", result$estimate); show("script", result$mse)
+show("columns", attr(x, "columns")); show("terms", rownames(x$est$fit$estcoef))
+"""
+    )
+    ours = np.concatenate([fit.fit.estimate, fit.fit.mse])
+    assert fit.model_variance == 0 and np.isfinite(ours).all()
+    np.testing.assert_allclose(found["object"], ours, rtol=1e-9)
+    np.testing.assert_allclose(found["script"], ours, rtol=1e-9)
+    assert found["columns"] == list(fit.area.covariate_names)
+    assert found["terms"] == [f"Xx{k + 1}" for k in range(len(found["columns"]))]
+
+
+def test_made_up_names_of_columns_are_explained(plain_r, tmp_path):
+    kept = area().rename(columns={"y": "if", "x": "소득 1", "d": "var"})
+    corn, means, sizes = units()
+    new = {"CornHec": "옥 수", "CornPix": "corn pix", "County": "군"}
+    corn, means, sizes = (table.rename(columns=new) for table in (corn, means, sizes))
+    formula = "`옥 수` ~ `corn pix` + SoyBeansPix"
+    fits = {
+        "mse": (sae.mseFH(kept, "`if` ~ `소득 1`", "var"), None, ["if", "소득 1"]),
+        "spatial": (
+            sae.mseSFH(kept, "`if` ~ `소득 1`", "var", ring(range(12))),
+            None,
+            ["if", "소득 1"],
+        ),
+        "bhf": (
+            sae.eblupBHF(corn, formula, "군", means, sizes),
+            corn,
+            ["옥 수", "corn pix", "군"],
+        ),
+        "raw": (sae.direct(corn, "옥 수", "군", domsize=sizes, mode="raw"), corn, ["옥 수", "군"]),
+        "plain": (sae.mseFH(area(), "y ~ x", "d"), None, []),
+    }
+    code = ""
+    for name, (fit, data, _) in fits.items():
+        words = {} if data is None else {"data": data}
+        path = fit.to_rds(tmp_path / f"{name}.rds", **words)
+        assert fit.r_script(tmp_path / f"{name}.R", **words).isascii()
+        code += f"""
+columns <- NULL; source("{tmp_path / name}.R"); x <- readRDS("{path}")
+show("same", identical(attr(x, "columns"), columns))
+show("{name}", if (is.null(columns)) "none" else columns)
+if (!is.null(columns)) show("known", all(names(columns) %in% names(data)))
+"""
+    found = plain_r(code)
+    assert found["same"] == [1.0] * 5 and found["known"] == [1.0] * 4
+    for name, (_, _, columns) in fits.items():
+        assert found[name] == (columns or ["none"])

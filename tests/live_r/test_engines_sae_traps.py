@@ -287,3 +287,46 @@ def test_rows_by_time_are_misread_and_put_right(spacetime):
     with pytest.raises(InputError) as caught:
         sae.eblupSTFH(table[1:], "Y ~ X1 + X2", "Var", w, domain="Area", time="Time")
     assert caught.value.code == "not_balanced"
+
+
+def test_what_is_not_there_is_named_in_raw_mode_too():
+    table = datasets.spacetime()
+    w = datasets.spacetime_proximity()
+    words = {"D": 11, "T": 3, "domain": "Area", "time": "Time", "mode": "raw"}
+    for field in ("time", "domain"):
+        for mode in ("raw", "guarded"):
+            with pytest.raises(InputError) as caught:
+                sae.eblupSTFH(table, "Y ~ X1", "Var", w, **{**words, field: "nope", "mode": mode})
+            assert caught.value.code == "missing_column" and caught.value.field == field
+    corn = datasets.cornsoybean()
+    sizes = datasets.cornsoybean_means().iloc[:, [0, 3]]
+    calls = {
+        "meanxpop": lambda: sae.eblupBHF(
+            corn, "CornHec ~ CornPix", "County", None, sizes, mode="raw"
+        ),
+        "popnsize": lambda: sae.eblupBHF(
+            corn, "CornHec ~ CornPix", "County", sizes, None, mode="raw"
+        ),
+        "domsizebyps": lambda: sae.pssynt(corn, "CornHec", "CornPix", "County", None, mode="raw"),
+        "synthetic": lambda: sae.ssd(corn, "County", "CornPix", sizes, sizes, None, mode="raw"),
+    }
+    for field, call in calls.items():
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.code == "not_a_table" and caught.value.field == field
+
+
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+def test_an_iteration_limit_is_told(mode):
+    table = datasets.spacetime()
+    ids = table["Area"].unique()
+    w = pd.DataFrame(datasets.spacetime_proximity(), index=ids, columns=ids)
+    words = {"D": 11, "T": 3} if mode == "raw" else {"domain": "Area", "time": "Time"}
+    fit = sae.eblupSTFH(
+        table, "Y ~ X1", "Var", w.to_numpy() if mode == "raw" else w, MAXITER=1, mode=mode, **words
+    )
+    first = table[table["Time"] == 1]
+    plain = sae.eblupFH(first, "Y ~ X1", "Var", MAXITER=1, mode=mode)
+    for found in (fit, plain):
+        assert found.status == "not_converged"
+        assert "sae did not converge in 1 iterations" in " ".join(found.conditions)

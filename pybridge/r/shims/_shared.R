@@ -77,9 +77,11 @@ shared_unit <- function(inputs) {
 }
 
 # The object that R's function returned, in a file for R, where that was asked for. `labels` says
-# which row is which, where the rows are not the user's.
-shared_keep <- function(object, path, labels = NULL) {
+# which row is which, where the rows are not the user's; `columns`, a named list, what made-up names
+# of columns stand for.
+shared_keep <- function(object, path, labels = NULL, columns = NULL) {
   if (is.null(path)) return(invisible(NULL))
+  if (length(columns)) attr(object, "columns") <- unlist(columns)
   if (!is.null(labels)) attr(object, "rows") <- shared_frame(labels)
   saveRDS(object, path, version = 2L)
 }

@@ -96,6 +96,8 @@ sae_fh_outside <- function(X, vardir, outside, beta, A, method) {
 #   options             the remaining arguments, a named list
 #   seed                for what is drawn at random, or NULL
 #   file, labels        where to keep the object that R returned, and what its rows are, or NULL
+#   columns             for that object too: what made-up names of columns stand for
+#   at_zero             TRUE where the answer is to be the solution at 0, which sae does not get to
 # and comes back as R's own numbers under R's own names.
 
 sae_formula <- function(inputs) shared_formula(inputs$formula, shared_columns(inputs$data), inputs$functions)
@@ -115,7 +117,8 @@ sae_eblupFH <- function(inputs) {
   o <- inputs$options
   shared_seed(inputs$seed)
   fit <- sae::eblupFH(formula, vardir, o$method, o$MAXITER, o$PRECISION, o$B)
-  shared_keep(fit, inputs$file, inputs$labels)
+  if (isTRUE(inputs$at_zero)) fit <- sae_fh_put_zero(fit, formula, vardir)
+  shared_keep(fit, inputs$file, inputs$labels, inputs$columns)
   sae_area_reply(formula, fit)
 }
 
@@ -125,7 +128,8 @@ sae_mseFH <- function(inputs) {
   o <- inputs$options
   shared_seed(inputs$seed)
   fit <- sae::mseFH(formula, vardir, o$method, o$MAXITER, o$PRECISION, o$B)
-  shared_keep(fit, inputs$file, inputs$labels)
+  if (isTRUE(inputs$at_zero)) fit <- sae_fh_put_zero(fit, formula, vardir)
+  shared_keep(fit, inputs$file, inputs$labels, inputs$columns)
   sae_area_reply(formula, fit$est, fit$mse)
 }
 
@@ -137,6 +141,25 @@ sae_mseFH_at_zero <- function(inputs) {
   y <- stats::model.response(stats::model.frame(formula))
   if (!sae_fh_zero_is_root(y, X, vardir)) return(list())
   sae_fh_at_zero(y, X, vardir)
+}
+
+# And put into what sae returned, in its own form; its flag stays as it is.
+sae_fh_put_zero <- function(fit, formula, vardir, data = environment(formula)) {
+  frame <- stats::model.frame(formula, data)
+  X <- stats::model.matrix(formula, frame)
+  zero <- sae_fh_at_zero(stats::model.response(frame), unname(X), vardir)
+  est <- if (is.null(fit$est)) fit else fit$est
+  if (est$fit$convergence) return(fit)
+  est$eblup <- matrix(zero$eblup, ncol = 1L, dimnames = list(rownames(X), NULL))
+  est$fit$estcoef <- data.frame(
+    beta = zero$beta, std.error = zero$std_error, tvalue = zero$t_value, pvalue = zero$p_value,
+    # mseFH calls eblupFH with the design matrix for a covariate.
+    row.names = colnames(if (is.null(fit$est)) X else stats::model.matrix(~ X - 1))
+  )
+  est$fit$refvar <- 0
+  est$fit$goodness <- stats::setNames(zero$goodness, zero$goodness_names)
+  if (is.null(fit$est)) return(est)
+  list(est = est, mse = zero$mse)
 }
 
 # What sae's area-level functions return, without what is not there when they do not converge.

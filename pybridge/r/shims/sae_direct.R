@@ -11,7 +11,7 @@ sae_direct_direct <- function(inputs) {
   if (!is.null(inputs$sweight)) arguments$sweight <- data[[inputs$sweight]]
   if (!is.null(inputs$domsize)) arguments$domsize <- shared_frame(inputs$domsize)
   found <- do.call(sae::direct, c(arguments, inputs$options))
-  shared_keep(found, inputs$file)
+  shared_keep(found, inputs$file, columns = inputs$columns)
   as.list(found)
 }
 
@@ -20,7 +20,7 @@ sae_direct_pssynt <- function(inputs) {
   found <- sae::pssynt(
     data[[inputs$y]], data[[inputs$sweight]], data[[inputs$ps]], shared_frame(inputs$domsizebyps)
   )
-  shared_keep(found, inputs$file)
+  shared_keep(found, inputs$file, columns = inputs$columns)
   as.list(found)
 }
 
@@ -30,6 +30,6 @@ sae_direct_ssd <- function(inputs) {
     data[[inputs$dom]], data[[inputs$sweight]], shared_frame(inputs$domsize),
     shared_frame(inputs$direct), shared_frame(inputs$synthetic), inputs$options$delta
   )
-  shared_keep(found, inputs$file)
+  shared_keep(found, inputs$file, columns = inputs$columns)
   as.list(found)
 }

@@ -10,7 +10,7 @@ sae_spatial_call <- function(inputs, fun, ...) {
   o <- inputs$options
   shared_seed(inputs$seed)
   fit <- fun(formula, vardir, proxmat, o)
-  shared_keep(fit, inputs$file, inputs$labels)
+  shared_keep(fit, inputs$file, inputs$labels, inputs$columns)
   if (is.null(fit$est)) sae_area_reply(formula, fit) else sae_area_reply(formula, fit$est, fit$mse)
 }
 

@@ -2,6 +2,8 @@
 #   dom                 the column of the units' domains
 #   meanxpop, popnsize  tables with the domain first: population means of the covariates, sizes
 #   selectdom           the domains wanted, or NULL for those of the sample
+#   coded               TRUE where domains are text: sae gets their places in sorted order, because
+#                       it makes a matrix of domains and means where there is one covariate
 
 sae_unit_eblupBHF <- function(inputs) {
   sae_unit_call(inputs, function(formula, dom, selectdom, means, sizes, o) {
@@ -29,10 +31,44 @@ sae_unit_call <- function(inputs, fun) {
     here <- if (is.factor(dom)) as.vector(dom) else dom
     selectdom <- unique(here[stats::complete.cases(frame) & !is.na(here)])
   }
+  labels <- NULL
+  if (isTRUE(inputs$coded)) {
+    labels <- sort(unique(c(dom, means[[1L]], sizes[[1L]], selectdom)), method = "radix")
+    dom <- match(dom, labels)
+    means[[1L]] <- match(means[[1L]], labels)
+    sizes[[1L]] <- match(sizes[[1L]], labels)
+    selectdom <- match(selectdom, labels)
+  }
   shared_seed(inputs$seed)
-  fit <- fun(formula, dom, selectdom, means, sizes, inputs$options)
-  shared_keep(fit, inputs$file)
+  fit <- withCallingHandlers(
+    fun(formula, dom, selectdom, means, sizes, inputs$options),
+    warning = function(condition) sae_unit_warning(condition, labels)
+  )
+  if (!is.null(labels)) fit <- sae_unit_relabel(fit, labels)
+  shared_keep(fit, inputs$file, columns = inputs$columns)
   sae_unit_reply(formula, fit)
+}
+
+# The labels in place of their codes, in what sae returned.
+sae_unit_relabel <- function(fit, labels) {
+  if (!is.null(fit$est)) {
+    fit$est <- sae_unit_relabel(fit$est, labels)
+    if (is.data.frame(fit$mse)) fit$mse$domain <- labels[fit$mse$domain]
+  } else if (is.data.frame(fit$eblup)) {
+    fit$eblup$domain <- labels[fit$eblup$domain]
+    rownames(fit$fit$random) <- labels[as.integer(rownames(fit$fit$random))]
+  }
+  fit
+}
+
+# And in what it says: it ends a warning with the domains that have no units.
+sae_unit_warning <- function(condition, labels) {
+  text <- conditionMessage(condition)
+  if (is.null(labels) || !grepl("zero sample size", text)) return(invisible(NULL))
+  codes <- sub("^.*Domains: *", "", text)
+  named <- labels[as.integer(strsplit(codes, " +")[[1L]])]
+  warning(substr(text, 1L, nchar(text) - nchar(codes)), paste(named, collapse = " "), call. = FALSE)
+  invokeRestart("muffleWarning")
 }
 
 sae_unit_reply <- function(formula, fit) {
