@@ -20,6 +20,7 @@ from pybridge._checks import (
 from pybridge._options import MODES, choose, real_number, whole_number, yes_or_no
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
+from pybridge.engines._emdi_request import seed_on_record
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call
@@ -67,7 +68,8 @@ def direct(
     boot_type : {"naive", "calibrate"}
     B : int
     seed : int or None
-        emdi's default is 123. R's random stream is put back afterwards.
+        emdi's default is 123. None: a fresh one where variances are estimated, kept in the
+        record. R's random stream is put back afterwards.
     X_calib, totals : array, optional
         Auxiliary variables (n, q) and their totals (q,), for "calibrate".
     custom_indicator : mapping of str, optional
@@ -119,8 +121,7 @@ def _arguments(**given: Any) -> dict[str, Any]:
         yes_or_no(name, words[name])
     choose("boot_type", words["boot_type"], BOOT_TYPES)
     words["B"] = whole_number("B", words["B"], least=2)
-    if words["seed"] is not None:
-        words["seed"] = whole_number("seed", words["seed"], least=0, most=2**31 - 1)
+    words["seed"] = seed_on_record(words["seed"], drawn=words["var"])
     line = words["threshold"]
     if isinstance(line, str) and "function" not in line:
         raise InputError(

@@ -21,7 +21,7 @@ from pybridge.engines._emdi_input import assemble, plain_column
 from pybridge.engines._emdi_legal import METHODS, MSE_TYPES, TRANSFORMATIONS, check_combination
 from pybridge.engines._emdi_matrices import error_array
 from pybridge.engines._emdi_record import EmdiFit
-from pybridge.engines._emdi_request import DEFAULTS, FhRequest, check_arguments
+from pybridge.engines._emdi_request import DEFAULTS, FhRequest, check_arguments, draws
 from pybridge.engines._r_formula import read_formula
 from pybridge.engines._sae_likelihood import AreaData
 from pybridge.engines._sae_likelihood import eblup_weights, proximity, spatial_likelihoods
@@ -79,6 +79,11 @@ def finish_options(
         p = table.covariates.shape[1]
         found["Ci"] = error_array(found["Ci"], domains=table.domains, n_coefficients=p, wanted=True)
     return found
+
+
+def default_seed(options: Mapping[str, Any]) -> int | None:
+    """emdi's own seed, where these options draw random numbers."""
+    return DEFAULTS["seed"] if draws(options) else None
 
 
 def _mse_type(options: Mapping[str, Any], method: str, correlation: str | None) -> str:
