@@ -273,7 +273,7 @@ emdi_outside <- function(object, inputs, outside) {
 
 # The mean marginal variance of the sampled domains' effects: what a domain elsewhere may have.
 emdi_marginal <- function(object, inputs) {
-  if (abs(object$model$variance$correlation) == 1) return(NA_real_)
+  if (abs(object$model$variance$correlation) >= 0.9999) return(NA_real_)
   root <- diag(nrow(inputs$proximity)) - object$model$variance$correlation * inputs$proximity
   object$model$variance$variance * mean(diag(solve(crossprod(root))))
 }
