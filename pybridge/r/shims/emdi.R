@@ -442,11 +442,22 @@ emdi_direct <- function(inputs) {
 emdi_direct_object <- function(inputs) {
   RNGkind("Mersenne-Twister", "Inversion", "Rejection")
   a <- inputs$arguments
-  if (is.character(a$threshold)) a$threshold <- eval(str2lang(a$threshold), globalenv())
-  if (!is.null(a$custom_indicator)) {
-    a$custom_indicator <- lapply(a$custom_indicator, function(f) eval(str2lang(f), globalenv()))
+  if (is.character(a$threshold)) a$threshold <- emdi_function(a$threshold, "threshold")
+  for (name in names(a$custom_indicator)) {
+    a$custom_indicator[[name]] <- emdi_function(
+      a$custom_indicator[[name]], paste0("custom_indicator '", name, "'")
+    )
   }
   place <- new.env(parent = globalenv())
+# The function that an R user's text makes.
+emdi_function <- function(text, what) {
+  made <- tryCatch(eval(str2lang(text), globalenv()), error = function(condition) {
+    shared_refuse(what, " is not R: ", gsub("\\s+", " ", conditionMessage(condition)))
+  })
+  if (!is.function(made)) shared_refuse(what, " is no function: ", class(made)[1L])
+  made
+}
+
   place$smp_data <- emdi_data(inputs$smp_data)
   place$X_calib <- inputs$X_calib
   if (!is.null(inputs$X_calib)) a$X_calib <- quote(X_calib)
