@@ -1,4 +1,4 @@
-"""Robust spatial models of emdi: an iteration that ends at its limit in one unit, not in the next."""
+"""Robust spatial models of emdi, whose iteration ends at its limit in one unit, not in another."""
 
 from __future__ import annotations
 
