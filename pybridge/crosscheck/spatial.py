@@ -41,14 +41,16 @@ def crosscheck_spatial(fit: FayHerriotFit) -> FitCrosscheck:
     errors = (math.nan, math.nan)
     heights = dict.fromkeys(found, math.nan)
     statuses = {name: answer.status for name, answer in found.items()}
-    if fit.area.sampled.all() and len(data.y) <= _MOST_DOMAINS:
+    method = fit.spec.method.upper()
+    missing = _without_optimum(fit)
+    if missing is None:
         w = proximity(np.asarray(fit.spec.proximity))
-        best = spatial_optimum(data, w, fit.spec.method).theta
+        best = spatial_optimum(data, w, method).theta
         points["exact"], statuses["exact"] = (float(best[0]), float(best[1])), "converged"
-        heights.update({n: _height(data, w, p, fit.spec.method) for n, p in points.items()})
-        errors = _errors(data, w, points["exact"], fit.spec.method)
+        heights.update({n: _height(data, w, p, method) for n, p in points.items()})
+        errors = _errors(data, w, points["exact"], method)
     else:
-        unavailable["the exact optimum"] = f"it is looked for up to {_MOST_DOMAINS} domains"
+        unavailable["the exact optimum"] = missing
     answers = [
         EngineAnswer(
             producer=name,
@@ -64,9 +66,20 @@ def crosscheck_spatial(fit: FayHerriotFit) -> FitCrosscheck:
         f"correlation, {len(data.y)} domains",
         answers=tuple(answers),
         table=_table(points, heights, errors, found),
-        criterion_name="log-likelihood" if fit.spec.method == "ML" else "restricted log-likelihood",
+        criterion_name="log-likelihood" if method == "ML" else "restricted log-likelihood",
         unavailable=unavailable,
     )
+
+
+def _without_optimum(fit: FayHerriotFit) -> str | None:
+    """Why the likelihood is not climbed; None where it is."""
+    if fit.spec.method.upper() not in ("REML", "ML"):
+        return f"method {fit.spec.method} maximises no likelihood"
+    if not fit.area.sampled.all():
+        return "it is looked for where every domain has a direct estimate"
+    if len(fit.area.domains) > _MOST_DOMAINS:
+        return f"it is looked for up to {_MOST_DOMAINS} domains"
+    return None
 
 
 def _height(data: AreaData, w: Proximity, point: tuple[float, float], method: str) -> float:

@@ -20,9 +20,10 @@ from pybridge._checks import (
 from pybridge._options import MODES, choose, real_number, whole_number, yes_or_no
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
-from pybridge.errors import InputError
+from pybridge.engines._emdi_request import seed_on_record
+from pybridge.errors import InputError, PybridgeError
 from pybridge.provenance import provenance
-from pybridge.r import Reply, call
+from pybridge.r import Reply, call_many, r_stopped
 from pybridge.tables.labels import need_one_reading
 
 BOOT_TYPES = ("naive", "calibrate")
@@ -67,7 +68,8 @@ def direct(
     boot_type : {"naive", "calibrate"}
     B : int
     seed : int or None
-        emdi's default is 123. R's random stream is put back afterwards.
+        emdi's default is 123. None: a fresh one where variances are estimated, kept in the
+        record. R's random stream is put back afterwards.
     X_calib, totals : array, optional
         Auxiliary variables (n, q) and their totals (q,), for "calibrate".
     custom_indicator : mapping of str, optional
@@ -104,11 +106,28 @@ def direct(
     calibration = _calibration(arguments, X_calib, len(table))
     asked = {**direct_inputs(table, arguments), "X_calib": calibration}
     limit = SECONDS if time_limit is None and guarded else time_limit
-    reply = call("emdi_direct", asked, packages=("emdi",), time_limit=limit)
+    (reply,) = call_many("emdi_direct", [asked], packages=("emdi",), time_limit=limit)
+    if reply.error is not None:
+        raise _stopped(reply)
     reply.warn("emdi")
     if calibration is not None:
         arguments["X_calib"] = calibration.shape
     return _record(reply, arguments, counts, guarded=guarded, mode=mode)
+
+
+def _stopped(reply: Reply) -> PybridgeError:
+    """R's error; one of the user's R functions is wrong input."""
+    assert reply.error is not None
+    if "shared_refusal" not in reply.error["class"]:
+        return r_stopped("emdi::direct", reply)
+    message = str(reply.error["message"])
+    return InputError(
+        message,
+        code="bad_function",
+        field=message.split()[0],
+        expected="an R function as text, 'function(y, weights, threshold) ...'",
+        got=message.partition(": ")[2],
+    )
 
 
 def _arguments(**given: Any) -> dict[str, Any]:
@@ -119,8 +138,7 @@ def _arguments(**given: Any) -> dict[str, Any]:
         yes_or_no(name, words[name])
     choose("boot_type", words["boot_type"], BOOT_TYPES)
     words["B"] = whole_number("B", words["B"], least=2)
-    if words["seed"] is not None:
-        words["seed"] = whole_number("seed", words["seed"], least=0, most=2**31 - 1)
+    words["seed"] = seed_on_record(words["seed"], drawn=words["var"])
     line = words["threshold"]
     if isinstance(line, str) and "function" not in line:
         raise InputError(

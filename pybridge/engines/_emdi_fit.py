@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pandas as pd
 
 from pybridge._files import need_parent
 from pybridge.engines._emdi_answer import record
-from pybridge.engines._emdi_guard import NOT_SO
+from pybridge.engines._emdi_guard import NOT_SO, at_correlation_limit
 from pybridge.engines._emdi_input import fh_request, for_r
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_request import (
@@ -25,6 +26,7 @@ from pybridge.engines._emdi_request import (
 )
 from pybridge.engines._emdi_units import refuse_cost, rescaled, time_limit
 from pybridge.errors import EngineUnavailable, EngineWarning
+from pybridge.r import Reply
 
 _K = 1.345
 _K_SINCE = (2, 2, 3)
@@ -95,7 +97,54 @@ def fit_many(requests: Sequence[FhRequest], *, workers: int = 1) -> list[EmdiFit
         time_limit=sum(known) if known and len(known) == len(limits) else None,
         workers=workers,
     )
-    return [record(request, reply) for request, reply in zip(ready, replies)]
+    kept = [in_another_unit(request, reply) for request, reply in zip(ready, replies)]
+    return [record(request, reply) for request, reply in kept]
+
+
+def in_another_unit(request: FhRequest, reply: Reply) -> tuple[FhRequest, Reply]:
+    """The request and its answer; for a robust one at the limit of ρ, one from inside it.
+
+    saeRobust's iteration for ρ depends on the unit of the data, and may end at its limit in one
+    where it comes to rest inside in the next.
+    """
+    robust = request.guarded and request.spatial and request.method in ROBUST
+    if not robust or not _at_limit(reply):
+        return request, reply
+    units = dict.fromkeys((1.0, 2.0 * request.unit, 4.0 * request.unit, 0.5 * request.unit))
+    others = [replace(request, unit=unit) for unit in units if unit != request.unit]
+    for other in others:
+        quick = replace(other, arguments={**other.arguments, "MSE": False})
+        found = _asked(quick)
+        if found.error is not None or _at_limit(found):
+            continue
+        told = replace(other, remarks=(*request.remarks, _ended(request, reply, other.unit)))
+        if request.arguments["MSE"]:
+            found = _asked(told)
+        return told, found
+    tried = ", ".join(f"{other.unit:g}" for other in others)
+    words = f"emdi ends at the limit of the spatial correlation in units of {tried} too"
+    return replace(request, remarks=(*request.remarks, words)), reply
+
+
+def _asked(request: FhRequest) -> Reply:
+    from pybridge.r import call_many
+
+    limit = time_limit(request)
+    (reply,) = call_many("emdi_fh", [inputs(request)], packages=("emdi",), time_limit=limit)
+    return reply
+
+
+def _at_limit(reply: Reply) -> bool:
+    return reply.error is None and at_correlation_limit(reply.value)
+
+
+def _ended(request: FhRequest, reply: Reply, unit: float) -> str:
+    correlation = float(reply.value["correlation"][0])
+    return (
+        f"with estimates in units of {request.unit:g} emdi ends at spatial correlation "
+        f"{correlation:.6g}, its limit; in units of {unit:g} its iteration comes to rest inside: "
+        "these are its numbers"
+    )
 
 
 def need_tuning_constant() -> None:

@@ -22,6 +22,7 @@ _FLOOR = 2.5e-4
 _SAME_FIXED_POINT = 1e-3
 _NEAR_FIXED_POINT = 1e-2
 _FEW_SPARE_DOMAINS = 5
+_LARGEST_CORRELATION = 0.9999
 _AT_LIMIT = "falls at the interval limit"
 NOT_SO = "(not so: the maximum lies inside)"
 
@@ -121,10 +122,15 @@ def _notes(
         negative = np.asarray(value["mse"]) < 0
         if negative.any():
             notes.append(f"negative mean squared errors: {listed(request.domains[negative])}")
-    correlation = value["correlation"]
-    if correlation is not None and abs(float(correlation[0])) == 1.0:
+    if at_correlation_limit(value):
         notes.append("the spatial correlation is at its limit, where emdi sets it")
     return notes
+
+
+def at_correlation_limit(value: Mapping[str, Any]) -> bool:
+    """Whether emdi ended at a spatial correlation of 1 or -1; saeRobust stops at 0.99999."""
+    correlation = value["correlation"]
+    return correlation is not None and abs(float(correlation[0])) >= _LARGEST_CORRELATION
 
 
 def _compared(
@@ -159,7 +165,8 @@ def _compared_robust(
 ) -> tuple[dict[str, Any], str, list[str]]:
     """By the same equations with a tighter tolerance; spatial ones take too long for that."""
     tight = (value["replaced"] or {}).get("tight")
-    status = "boundary" if found <= _FLOOR * request.unit**2 / 10 else "converged"
+    small = found <= _FLOOR * request.unit**2 / 10
+    status = "boundary" if small or at_correlation_limit(value) else "converged"
     if tight is None:
         return {}, status, []
     best = float(tight[0])

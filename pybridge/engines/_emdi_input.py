@@ -18,12 +18,15 @@ from pybridge._checks import (
     need_columns,
     need_frame,
     numeric_column,
+    settled_column,
 )
 from pybridge.engines._emdi_matrices import error_array, proximity
 from pybridge.engines._emdi_numbers import check_numbers
 from pybridge.engines._emdi_request import FhRequest
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.errors import InputError
+
+_MOST_INTEGER = 2**31 - 1
 
 
 def fh_request(
@@ -50,16 +53,31 @@ def fh_request(
     need_columns(table, [vardir], field="vardir")
     need_columns(table, extra, field="domains" if domains in extra[1:2] else "eff_smpsize")
     read = _formula(fixed, table, extra)
+    if domains in read.columns:  # labels are text for emdi, which a covariate need not be
+        table, domains = _copied(table, domains)
+        extra = [vardir, domains, *([] if eff_smpsize is None else [eff_smpsize])]
+        read = _formula(fixed, table, extra)
     labels = row_labels(table, domains)
     estimate = numeric_column(table, str(read.outcome), field="fixed", missing=True)
     variance = numeric_column(table, vardir, field="vardir", missing=True)
     _refuse_missing(table, read, labels)
     guarded = settings["mode"] == "guarded"
+    computed = {read.outcome, vardir, eff_smpsize}
     columns = {
-        name: _column(table[column], labels if column == domains else None, guarded)
+        name: (
+            _labels_text(labels)
+            if column == domains
+            else _column(table[column], column, integers=column not in computed)
+        )
         for column, name in read.names.items()
     }
-    names, x = _design(read, columns, guarded=guarded, sampled=~np.isnan(estimate))
+    names, x, columns = _design(
+        read,
+        columns,
+        guarded=guarded,
+        sampled=~np.isnan(estimate),
+        domains=None if domains is None else read.names[domains],
+    )
     n_effective = None
     if eff_smpsize is not None:
         n_effective = numeric_column(table, eff_smpsize, field="eff_smpsize", missing=True)
@@ -206,29 +224,51 @@ def _refuse_missing(table: pd.DataFrame, read: RFormula, labels: np.ndarray) -> 
             )
 
 
+def _copied(table: pd.DataFrame, column: str) -> tuple[pd.DataFrame, str]:
+    """The table with a column once more, and the copy's name."""
+    name = f"{column}.label"
+    while name in table.columns:
+        name += "."
+    return table.assign(**{name: table[column]}), name
+
+
 def plain_column(column: pd.Series, labels: np.ndarray | None = None) -> np.ndarray:
     """A column of numbers, or labels as text."""
-    return np.asarray(_column(column, labels, True))
-
-
-def _column(column: pd.Series, labels: np.ndarray | None, guarded: bool) -> Any:
-    """A column as it is kept: an array, or codes and levels."""
     if labels is not None:
-        return np.array([str(label) for label in labels], dtype=object)
+        return _labels_text(labels)
+    return np.asarray(_column(column, str(column.name)))
+
+
+def _labels_text(labels: np.ndarray) -> np.ndarray:
+    return np.array([str(label) for label in labels], dtype=object)
+
+
+def _column(column: pd.Series, name: str, *, integers: bool = False) -> Any:
+    """A column as it is kept: an array, or codes and levels; text as an object array.
+
+    Whole numbers are R's integers where they fit, as in R's own tables: of a double, as.factor()
+    would name 100000 "1e+05" and sort it elsewhere.
+    """
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        column = settled_column(column, name, field="fixed")
     dtype = column.dtype
     if pd.api.types.is_bool_dtype(dtype) and not column.isna().any():
         return column.to_numpy(dtype=bool)
     if pd.api.types.is_numeric_dtype(dtype):
+        whole = pd.api.types.is_integer_dtype(dtype) and not column.isna().any()
+        if integers and whole and -_MOST_INTEGER <= column.min() <= column.max() <= _MOST_INTEGER:
+            return column.to_numpy(dtype=np.int32)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not guarded and not isinstance(dtype, pd.CategoricalDtype):
+    if not isinstance(dtype, pd.CategoricalDtype):
         return np.array([str(value) for value in column], dtype=object)
-    # As text, emdi could not predict a domain elsewhere: R would see the levels there only.
-    factor = pd.Categorical(column) if isinstance(dtype, pd.CategoricalDtype) else None
-    if factor is None:
-        text = [str(value) for value in column]
-        factor = pd.Categorical(text, categories=sorted(set(text)))
-    levels = np.array([str(level) for level in factor.categories], dtype=object)
-    return {"codes": np.asarray(factor.codes, dtype=np.float64), "levels": levels}
+    return _factor(column.cat.codes, column.cat.categories)
+
+
+def _factor(codes: Any, levels: Any) -> dict[str, np.ndarray]:
+    return {
+        "codes": np.asarray(codes, dtype=np.float64),
+        "levels": np.array([str(level) for level in levels], dtype=object),
+    }
 
 
 def _ordered(column: Any, order: np.ndarray) -> Any:
@@ -238,27 +278,40 @@ def _ordered(column: Any, order: np.ndarray) -> Any:
 
 
 def for_r(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns as they cross to R."""
-    return {
-        name: (
-            {"codes": column["codes"], "levels": list(column["levels"])}
-            if isinstance(column, Mapping)
-            else list(column)
-            if column.dtype == object
-            else column
-        )
-        for name, column in columns.items()
-    }
+    """Columns as they cross to R: `emdi_data` in emdi.R makes R's own of them."""
+    return {name: _crossing(column) for name, column in columns.items()}
+
+
+def _crossing(column: Any) -> Any:
+    if isinstance(column, Mapping):
+        return {"codes": column["codes"], "levels": list(column["levels"])}
+    if column.dtype == np.int32:
+        return {"integers": column}  # an array of integers would cross as doubles
+    return list(column) if column.dtype == object else column
 
 
 def _design(
-    read: RFormula, columns: Mapping[str, Any], *, guarded: bool, sampled: np.ndarray
-) -> tuple[tuple[str, ...], np.ndarray]:
-    """R's own design matrix of all rows."""
+    read: RFormula,
+    columns: Mapping[str, Any],
+    *,
+    guarded: bool,
+    sampled: np.ndarray,
+    domains: str | None,
+) -> tuple[tuple[str, ...], np.ndarray, dict[str, Any]]:
+    """R's own design matrix of all rows, and the columns; guarded, text as R's own factors.
+
+    As text, emdi could not predict a domain elsewhere: R would see the levels there only.
+    """
     from pybridge.r import call_many
 
+    text = [
+        name
+        for name, column in columns.items()
+        if not isinstance(column, Mapping) and column.dtype == object and name != domains
+    ]
     inputs = {
         "data": for_r(columns),
+        "text": text if guarded else None,
         "fixed": read.code,
         "functions": list(FUNCTIONS),
         "outcome": read.names[str(read.outcome)],
@@ -282,5 +335,11 @@ def _design(
             got=read.text,
             hint="Compute such a term as a column of the table.",
         )
-    names = tuple(read.label(name) for name in reply.value["names"])
-    return names, np.asarray(reply.value["covariates"], dtype=np.float64)
+    names = tuple(read.label(name) for name in reply.value["names"] or ())
+    x = np.asarray(reply.value["covariates"], dtype=np.float64).reshape(len(sampled), len(names))
+    levels = reply.value["levels"] or {}
+    made = {
+        name: _factor(pd.Index(levels[name]).get_indexer(columns[name]), levels[name])
+        for name in levels
+    }
+    return names, x, {**columns, **made}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from pybridge.errors import InputError
 
 ROBUST = ("reblup", "reblupbc")
 DEFAULT_SEED = 123  # emdi's own
+_MOST_SEED = 2**31 - 1
 DEFAULTS = {
     "method": "reml",
     "interval": None,
@@ -196,9 +198,26 @@ def check_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     words["maxit"] = whole_number("maxit", words["maxit"], least=1)
     words["interval"] = _interval(words["interval"])
     words["B"] = _replicates(words)
-    if words["seed"] is not None:
-        words["seed"] = whole_number("seed", words["seed"], least=0, most=2**31 - 1)
+    words["seed"] = seed_on_record(words["seed"], drawn=draws(words))
     return words
+
+
+def draws(words: Mapping[str, Any]) -> bool:
+    """Whether emdi draws random numbers with these arguments: MSE, mse_type and B."""
+    bootstrap = words["MSE"] and words["mse_type"] in BOOTSTRAPS
+    counts = np.atleast_1d(np.asarray(words["B"])).tolist()
+    several = len(counts) == 2 and isinstance(counts[1], (int, float)) and counts[1] > 1
+    return bool(bootstrap or several)
+
+
+def seed_on_record(seed: Any, *, drawn: bool) -> int | None:
+    """The seed that was given; where none was and numbers are drawn, a fresh one.
+
+    R's random stream is put back after each call: without a seed every call would draw the same.
+    """
+    if seed is not None:
+        return whole_number("seed", seed, least=0, most=_MOST_SEED)
+    return secrets.randbelow(_MOST_SEED) if drawn else None
 
 
 def check_settings(*, mode: Any, level: Any, time_limit: Any) -> dict[str, Any]:

@@ -91,6 +91,8 @@ def _column(column: Any) -> str:
 def _item(item: Any) -> str:
     if isinstance(item, str):
         return r.text(item)
+    if isinstance(item, np.int32):
+        return f"{item}L"
     return r.value(bool(item)) if isinstance(item, np.bool_) else r.number(item)
 
 

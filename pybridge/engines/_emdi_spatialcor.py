@@ -16,7 +16,7 @@ from pybridge.engines._emdi_answer import said
 from pybridge.engines._emdi_matrices import labelled_matrix
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance, provenance
-from pybridge.r import call
+from pybridge.r import call_many, r_stopped
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -83,9 +83,19 @@ def spatialcor_tests(direct: Any, corMatrix: Any, *, mode: str = "guarded") -> E
                 expected=f"shape {(len(values), len(values))}",
                 got=f"shape {matrix.shape}",
             )
-    reply = call(
-        "emdi_spatialcor_tests", {"direct": values, "proximity": matrix}, packages=("emdi",)
+    if guarded and np.ptp(values) == 0:
+        raise InputError(
+            "all direct estimates are the same: nothing varies that could be correlated",
+            code="constant_outcome",
+            field="direct",
+            expected="direct estimates that vary",
+            got=f"{float(values[0]):g} in {len(values)} domains",
+        )
+    (reply,) = call_many(
+        "emdi_spatialcor_tests", [{"direct": values, "proximity": matrix}], packages=("emdi",)
     )
+    if reply.error is not None:
+        raise r_stopped("emdi::spatialcor.tests", reply)
     reply.warn("emdi")
     return EmdiSpatialTests(
         statistics=tuple(reply.value["statistic"]),

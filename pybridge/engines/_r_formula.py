@@ -144,8 +144,9 @@ def read_formula(
         raise _bad("the formula must be text", formula)
     tokens = _tokens(formula)
     columns = _columns(tokens, formula, table)
-    if not any(text == "~" for _, text in tokens):
-        raise _bad("the formula has no '~'", formula)
+    tildes = sum(text == "~" for _, text in tokens)
+    if tildes != 1:
+        raise _bad(f"the formula has {'no' if not tildes else 'more than one'} '~'", formula)
     known = dict(names or r_names(dict.fromkeys([*columns, *also]), table=table))
     return RFormula(
         text=formula,

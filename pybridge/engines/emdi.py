@@ -117,7 +117,8 @@ def fh(
     B : int or pair of int
         Replicates of the bootstrap MSE, and of the bootstrap information criteria.
     seed : int or None
-        emdi's default is 123. R's random stream is put back afterwards.
+        emdi's default is 123. None: a fresh one where numbers are drawn, kept in the record. R's
+        random stream is put back afterwards.
     mode : {"guarded", "raw"}
     level : float
         Confidence level of the intervals, which are pybridge's own.

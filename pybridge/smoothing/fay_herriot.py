@@ -188,9 +188,11 @@ def _implied(correlation: str | None, time: str | None) -> str | None:
 
 
 def _seed(seed: int | None, module: Any, options: dict[str, Any]) -> int | None:
-    """The seed, a fresh one where numbers are drawn and none is given."""
+    """The seed; where numbers are drawn and none is given, the engine's own or a fresh one."""
     if seed is not None:
         return whole_number("seed", seed, least=0, most=_MOST_SEED)
+    if hasattr(module, "default_seed"):
+        return module.default_seed(options)
     drawn = hasattr(module, "needs_seed") and module.needs_seed(options)
     return secrets.randbelow(_MOST_SEED) if drawn else None
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_columns
+from pybridge._checks import key_column, listed, need_columns, settled_column
 from pybridge.errors import InputError
 
 # Functions that a formula may use beside patsy's own and numpy's as np.
@@ -117,9 +117,10 @@ def _keep_all() -> Any:
 
 
 def plain_columns(table: pd.DataFrame, names: Any) -> pd.DataFrame:
-    """The columns with numpy's types, which are the ones patsy knows."""
+    """The columns with numpy's types, which are the ones patsy knows; see `settled_column`."""
     frame = table[list(names)].copy()
     for name in frame.columns:
+        frame[name] = settled_column(frame[name], name, field="formula")
         column = frame[name]
         if isinstance(column.dtype, (np.dtype, pd.CategoricalDtype)):
             continue

@@ -14,10 +14,12 @@
 
 # ------------------------------------------------------------------------------------ the request
 
-# The design matrix, whether each row has it by itself, and the names in it.
+# The design matrix, whether each row has it by itself, the names in it, and the levels of the
+# columns `text`, which become factors: R's own, in the order of its locale.
 emdi_frame <- function(inputs) {
   shared_formula(inputs$fixed, inputs$data, inputs$functions)
   data <- emdi_data(inputs$data)
+  for (name in inputs$text) data[[name]] <- factor(data[[name]])
   fixed <- emdi_formula(inputs)
   seen <- !is.na(data[[inputs$outcome]])
   X <- emdi_design(fixed, data)
@@ -31,11 +33,17 @@ emdi_frame <- function(inputs) {
   }
   list(
     covariates = unname(X), names = colnames(X),
-    own = isTRUE(all.equal(unname(apart), unname(X), tolerance = 1e-12))
+    own = isTRUE(all.equal(unname(apart), unname(X), tolerance = 1e-12)),
+    levels = if (length(inputs$text)) lapply(unclass(data)[inputs$text], levels)
   )
 }
 
-emdi_data <- function(columns) shared_frame(shared_columns(columns))
+# Integers cross in a list of their own: a plain vector of them would come as doubles.
+emdi_data <- function(columns) {
+  shared_frame(lapply(columns, function(column) {
+    if (is.list(column) && !is.null(column$integers)) as.integer(column$integers) else column
+  }))
+}
 
 emdi_formula <- function(inputs) as.formula(str2lang(inputs$fixed), env = globalenv())
 
@@ -273,7 +281,7 @@ emdi_outside <- function(object, inputs, outside) {
 
 # The mean marginal variance of the sampled domains' effects: what a domain elsewhere may have.
 emdi_marginal <- function(object, inputs) {
-  if (abs(object$model$variance$correlation) == 1) return(NA_real_)
+  if (abs(object$model$variance$correlation) >= 0.9999) return(NA_real_)
   root <- diag(nrow(inputs$proximity)) - object$model$variance$correlation * inputs$proximity
   object$model$variance$variance * mean(diag(solve(crossprod(root))))
 }
@@ -439,12 +447,23 @@ emdi_direct <- function(inputs) {
   )
 }
 
+# The function that an R user's text makes.
+emdi_function <- function(text, what) {
+  made <- tryCatch(eval(str2lang(text), globalenv()), error = function(condition) {
+    shared_refuse(what, " is not R: ", gsub("\\s+", " ", conditionMessage(condition)))
+  })
+  if (!is.function(made)) shared_refuse(what, " is no function: ", class(made)[1L])
+  made
+}
+
 emdi_direct_object <- function(inputs) {
   RNGkind("Mersenne-Twister", "Inversion", "Rejection")
   a <- inputs$arguments
-  if (is.character(a$threshold)) a$threshold <- eval(str2lang(a$threshold), globalenv())
-  if (!is.null(a$custom_indicator)) {
-    a$custom_indicator <- lapply(a$custom_indicator, function(f) eval(str2lang(f), globalenv()))
+  if (is.character(a$threshold)) a$threshold <- emdi_function(a$threshold, "threshold")
+  for (name in names(a$custom_indicator)) {
+    a$custom_indicator[[name]] <- emdi_function(
+      a$custom_indicator[[name]], paste0("custom_indicator '", name, "'")
+    )
   }
   place <- new.env(parent = globalenv())
   place$smp_data <- emdi_data(inputs$smp_data)

@@ -1,0 +1,54 @@
+"""What emdi would stop at with words that do not help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pybridge.engines import emdi
+from pybridge.errors import EngineError, InputError
+from tests.live_r.emdi_tables import small
+
+pytestmark = pytest.mark.r("emdi", "sae")
+
+
+def units():
+    return small(seed=1, m=40).assign(g=np.resize(list("abcd"), 40))
+
+
+@pytest.mark.parametrize("text", ["function(y, weights, threshold) {", "'function'", "function"])
+def test_text_that_is_no_r_function_is_named(text):
+    with pytest.raises(InputError, match="custom_indicator 'mine' is no") as caught:
+        emdi.direct("y", units(), "g", custom_indicator={"mine": text})
+    assert caught.value.code == "bad_function" and caught.value.field == "custom_indicator"
+    with pytest.raises(InputError, match="threshold is no") as caught:
+        emdi.direct("y", units(), "g", threshold=text)
+    assert caught.value.field == "threshold"
+
+
+def test_an_error_of_r_carries_emdi_s_name():
+    with pytest.raises(EngineError, match="R stopped in emdi::direct"):
+        emdi.direct("y", units(), "g", threshold="function(y, weights) stop('mine')")
+
+
+def test_indicators_and_lines_of_r_functions_are_what_they_compute():
+    found = emdi.direct(
+        "y",
+        units(),
+        "g",
+        threshold="function(y, weights) 1",
+        custom_indicator={"top": "function(y, weights, threshold) max(y) - threshold"},
+    )
+    most = units().groupby("g")["y"].max().to_numpy() - 1
+    np.testing.assert_allclose(found.estimate[:, found.names.index("top")], most, rtol=1e-12)
+
+
+def test_constant_estimates_have_no_spatial_correlation():
+    names = list("abcd")
+    w = pd.DataFrame(1 / 3 * (1 - np.eye(4)), index=names, columns=names)
+    with pytest.raises(InputError, match="are the same") as caught:
+        emdi.spatialcor_tests(pd.Series(2.0, index=names), w)
+    assert caught.value.code == "constant_outcome"
+    found = emdi.spatialcor_tests(pd.Series([1.0, 2, 3, 5], index=names), w)
+    assert found.values[0] == pytest.approx(-1 / 3)
