@@ -152,7 +152,7 @@ def pssynt(
     domsizebyps : pandas.DataFrame
         A column of domains (``domain``, else the first), and one of population sizes for each
         post-stratum under its code. sae gives 0 everywhere where a code is not the name of a
-        column: guarded, that is refused, and so is a post-stratum without units.
+        column: guarded, that is refused, and so is a post-stratum without units, or one alone.
     """
     asked = direct_request("pssynt", locals(), {"domsizebyps": "domsizebyps"})
     data, names = used_columns(data, {"y": y, "sweight": sweight, "ps": ps})
@@ -238,4 +238,13 @@ def _check_strata(codes: set[Any], table: DomainTable) -> None:
             expected="one column for each code of the sample, under that code",
             got="; ".join(got),
             hint="sae would take their means for 0, silently or with a warning only.",
+        )
+    if len(table.values) == 1:
+        raise InputError(
+            "sae::pssynt needs two post-strata or more: with one it returns NA for every domain",
+            code="one_post_stratum",
+            field="domsizebyps",
+            expected="columns of two or more post-strata",
+            got=listed(list(table.values)),
+            hint="With one, the estimate of every domain is sum(w y) / N, N the whole population.",
         )

@@ -264,3 +264,13 @@ def test_a_negative_variance_gives_a_negative_mse_as_it_is():
     with pytest.raises(InputError) as caught:
         sae.mseFH(table, "y ~ x", "d")
     assert caught.value.code == "negative_variance"
+
+
+def test_one_post_stratum_is_refused_where_sae_returns_na():
+    table = units().assign(g="u")
+    sizes = pd.DataFrame({"domain": ["a", "b", "c"], "u": [70.0, 100.0, 10.0]})
+    raw = sae.pssynt(table, "y", "w", "g", sizes, mode="raw")
+    assert np.isnan(raw.estimate).all()
+    with pytest.raises(InputError) as caught:
+        sae.pssynt(table, "y", "w", "g", sizes)
+    assert caught.value.code == "one_post_stratum" and caught.value.field == "domsizebyps"
