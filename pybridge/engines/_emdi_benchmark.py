@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge import _r_text as r
+from pybridge._files import write_text
 from pybridge._options import MODES, choose, real_number
 from pybridge._record import Record
 from pybridge.engines._emdi_answer import quiet, said
@@ -76,6 +78,26 @@ class EmdiBenchmark(Record):
             "emdi has no mean squared errors of benchmarked estimates",
         ]
         return "\n".join([*lines, *self.conditions])
+
+    def r_script(self, path: str | PathLike[str] | None = None) -> str:
+        """A complete R script, data and fit included, that gives the same numbers.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        """
+        from pybridge.engines._emdi_script import fh_script
+
+        share = r.vector(map(r.number, np.asarray(self.share)[self.fit.request.order]))
+        text = fh_script(self.fit.request) + (
+            f"\nshare <- {share}\n"
+            f"benchmarked <- emdi::benchmark(object, {r.number(self.benchmark)}, share,\n"
+            f'  type = "{self.type}")\nprint(benchmarked, digits = 10)\n'
+        )
+        if path is not None:
+            write_text(path, text)
+        return text
 
     def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
         """Save emdi's object with the benchmarked estimates, as ``overwrite = TRUE`` gives it."""

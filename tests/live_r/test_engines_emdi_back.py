@@ -245,3 +245,12 @@ def test_fay_herriot_goes_back_the_same_way(tmp_path, plain_r):
     path = fit.to_rds(tmp_path / "fit.rds")
     back = plain_r(f'fit <- readRDS("{path}"); show("estimate", fit$ind$FH)\n')
     np.testing.assert_array_equal(back["estimate"], fit.fit.estimate)
+
+
+@pytest.mark.parametrize("kind", ["raking", "ratio", "MSE_adj"])
+def test_benchmarked_estimates_are_their_own_script_to_the_last_bit(kind, plain_r):
+    fit = emdi.fh("level ~ x", "spread", CASE.frame, "domain", MSE=True)
+    share = np.arange(1.0, 17.0) / 136
+    found = emdi.benchmark(fit, 1.02 * float(share @ fit.estimate), share, kind)
+    plain = plain_r(found.r_script() + 'show("benchmarked", benchmarked$FH_Bench)\n')
+    np.testing.assert_array_equal(plain["benchmarked"], found.benchmarked)
