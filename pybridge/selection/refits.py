@@ -17,13 +17,7 @@ from pybridge.selection.candidates import Candidate
 from pybridge.selection.engines import NATIVE, batch_key, fit_in_r, fit_native
 from pybridge.selection.fits import CandidateFit, Replicates, direct_request, failed_fit
 from pybridge.selection.functions import FunctionFailed, function_rest, function_whole
-from pybridge.selection.smoothed import (
-    Known,
-    SmoothingProblem,
-    area_problems,
-    need_taxonomy,
-    taxonomy_codes,
-)
+from pybridge.selection.smoothed import Known, SmoothingProblem, area_problems, taxonomy_codes
 
 Announce = Callable[[str], None]
 # One split's problems of one candidate; an error where a fold leaves too little to make one.
@@ -89,8 +83,6 @@ def fit_resamples(
             elif item.smoothing is None:
                 found[item.name] = _direct(item, resamples)
             else:
-                if item.smoothing == "taxonomy":
-                    need_taxonomy(resamples[0].replicates.population)
                 problems[item.name] = [
                     area_problems(item, each.replicates, whole=k == 0, known=known[k])
                     for k, each in enumerate(resamples)

@@ -10,11 +10,10 @@ import numpy as np
 from pybridge.design.variance import DomainMoments
 from pybridge.direct.linear import DirectRequest, LinearEstimates, within_domain
 from pybridge.direct.variances import ModelledVariances, modelled_variances
-from pybridge.errors import FitError, InputError
+from pybridge.errors import FitError
 from pybridge.selection.candidates import Candidate
 from pybridge.selection.fits import Replicates, direct_request
 from pybridge.smoothing._area_fit import AreaProblem
-from pybridge.smoothing._taxonomy_levels import need_groups
 from pybridge.tables.area import check_counts
 from pybridge.tables.area_formula import area_covariates, parse_area_formula
 from pybridge.tables.population import Population
@@ -176,22 +175,6 @@ def _variance_of(
             size=size,
         ).variance
     return found.variance
-
-
-def need_taxonomy(population: Population) -> None:
-    """Raise FitError where a level of the taxonomy groups nothing: the model would be another."""
-    levels = (*population.taxonomy, population.domain)
-    try:
-        need_groups(levels, [len(population.group_codes(level)[1]) for level in levels])
-    except InputError as error:
-        raise FitError(
-            f"{error.message}. {error.hint}",
-            code=error.code,
-            field="taxonomy",
-            expected=error.expected,
-            got=error.got,
-            hint=error.hint,
-        ) from None
 
 
 def taxonomy_codes(population: Population) -> tuple[np.ndarray, ...]:

@@ -62,7 +62,8 @@ def taxonomy_levels(area: pd.DataFrame, levels: Sequence[str]) -> TaxonomyLevels
     labels = tuple(column.labels for column in encoded)
     for place in range(len(names) - 1):
         _need_parents(names, codes, labels, place)
-    need_groups(names, [len(groups) for groups in labels])
+    for place in range(len(names) - 1):
+        _need_groups(names, labels, place)
     return TaxonomyLevels(names=names, codes=codes, labels=labels)
 
 
@@ -94,32 +95,26 @@ def _need_parents(
     )
 
 
-def need_groups(names: Sequence[str], sizes: Sequence[int]) -> None:
-    """Every level, coarse to fine, must group something, and must not be a single group.
-
-    Raises
-    ------
-    InputError
-        ``level_equals_domain``, ``redundant_level``, ``single_group``.
-    """
-    for place, (name, size, finer) in enumerate(zip(names, sizes, sizes[1:])):
-        below = names[place + 1]
-        if size == finer:
-            raise InputError(
-                f"every group of {name!r} has one {below}: the two levels are the same, and their "
-                "variances cannot be told apart",
-                code="level_equals_domain" if place + 2 == len(names) else "redundant_level",
-                field="levels",
-                expected="groups of several",
-                got=f"{size} groups of {name!r}, {finer} of {below!r}",
-                hint=f"Leave {name!r} out.",
-            )
-        if size == 1:
-            raise InputError(
-                f"the level {name!r} has a single group: its effect is the intercept",
-                code="single_group",
-                field="levels",
-                expected="two groups or more",
-                got="1 group",
-                hint=f"Leave {name!r} out.",
-            )
+def _need_groups(names: tuple[str, ...], labels: tuple[np.ndarray, ...], place: int) -> None:
+    """A level must group something, and must not be a single group."""
+    size, finer = len(labels[place]), len(labels[place + 1])
+    if size == finer:
+        last = place + 1 == len(names) - 1
+        raise InputError(
+            f"every group of {names[place]!r} has one {names[place + 1]}: the two levels are the "
+            "same, and their variances cannot be told apart",
+            code="level_equals_domain" if last else "redundant_level",
+            field="levels",
+            expected="groups of several",
+            got=f"{size} groups of {names[place]!r}, {finer} of {names[place + 1]!r}",
+            hint=f"Leave {names[place]!r} out.",
+        )
+    if size == 1:
+        raise InputError(
+            f"the level {names[place]!r} has a single group: its effect is the intercept",
+            code="single_group",
+            field="levels",
+            expected="two groups or more",
+            got=listed(labels[place]),
+            hint=f"Leave {names[place]!r} out.",
+        )

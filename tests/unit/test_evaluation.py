@@ -215,27 +215,3 @@ def test_what_is_announced() -> None:
     assert said[0].startswith("no weights given")
     assert said[1].startswith(f"{int(units()['y'].notna().sum())} labelled of 400 units")
     assert said[-1].startswith("scored 9 candidates")
-
-
-@pytest.mark.parametrize(
-    "level, words",
-    [
-        ({"copy": lambda t: "copy of " + t["county"]}, "every group of 'copy' has one county"),
-        ({"one": "all"}, "the level 'one' has a single group"),
-    ],
-)
-def test_a_level_that_groups_nothing_stops_the_taxonomy_models_alone(level, words):
-    table = units().assign(**level)
-    found = evaluate(table, taxonomy=[*level])
-    scores = found.selection.to_frame().set_index("candidate")["db_cv"]
-    assert scores[["TFH", "PP-TS"]].isna().all()
-    assert scores.drop(["TFH", "PP-TS"]).notna().all()
-    said = [line for line in found.summary().splitlines() if words in line]
-    assert len(said) == 2 and all(f"Leave '{[*level][0]}' out" in line for line in said)
-    made = pb.contributions(
-        pb.survey_design(table[table["y"].notna()].assign(w=3.0), weights="w"),
-        pb.population(table, domain="county", auxiliary=["f"], taxonomy=[*level]),
-        outcome="y",
-        domain="county",
-    )
-    assert words in made.summary()
