@@ -18,8 +18,8 @@ from pybridge._checks import (
     need_columns,
     need_frame,
     numeric_column,
-    settled_column,
 )
+from pybridge._column_kinds import settled_column
 from pybridge.engines._emdi_matrices import error_array, proximity
 from pybridge.engines._emdi_numbers import check_numbers
 from pybridge.engines._emdi_request import FhRequest

@@ -20,13 +20,14 @@ from pybridge.engines._metafor_input import (
     kept_rows,
     mapping,
     of_rows,
+    own_groups,
     read_columns,
     square,
     weights,
 )
 from pybridge.engines._metafor_refuse import NUMERICAL, check_call, check_matrices
 from pybridge.engines._r_formula import FUNCTIONS
-from pybridge.engines._sae_input import column_values, domain_labels, own_labels
+from pybridge.engines._sae_input import column_values, domain_labels
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
@@ -306,7 +307,7 @@ def _record(
     value = dict(reply.value)
     if "terms" in value and read["mods"] is not None:
         value["terms"] = [read["mods"].label(term) for term in value["terms"]]
-    _own_groups(value, table, inputs["data"], read["names"])
+    own_groups(value, table, inputs["data"], read["names"])
     notes = (*notes, *_about_the_intercept(asked, value))
     m = len(table)
     columns = {name: np.full(m, np.nan) for name in ("fitted", "prediction")}
@@ -338,18 +339,3 @@ def _record(
         estimate=columns["prediction"],
         exact=exact or {},
     )
-
-
-def _own_groups(
-    value: dict[str, Any], table: pd.DataFrame, sent: Mapping[str, Any], names: Mapping[str, str]
-) -> None:
-    """Groups in R's answer as the user has them, where they are of a single column."""
-    users = {name: column for column, name in names.items()}
-    effects = {}
-    for level, found in (value.get("effects") or {}).items():
-        name = value["s.names"][int(level.removeprefix("level")) - 1]
-        if name in users:
-            found = {**found, "group": own_labels(table[users[name]], sent[name], found["group"])}
-        effects[level] = found
-    if effects:
-        value["effects"] = effects

@@ -12,6 +12,7 @@ from pybridge._checks import key_column, need_columns, need_frame, real_array
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, condition_of, r_names, read_one_sided
 from pybridge.engines._engine_request import EngineRequest
+from pybridge.engines._sae_input import own_labels
 from pybridge.errors import InputError
 
 
@@ -163,3 +164,18 @@ def of_rows(inputs: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
     if inputs["matrix"] is not None:
         found["matrix"] = inputs["matrix"][np.ix_(rows, rows)]
     return found
+
+
+def own_groups(
+    value: dict[str, Any], table: pd.DataFrame, sent: Mapping[str, Any], names: Mapping[str, str]
+) -> None:
+    """Groups in R's answer as the user has them, where they are of a single column."""
+    users = {name: column for column, name in names.items()}
+    effects = {}
+    for level, found in (value.get("effects") or {}).items():
+        name = value["s.names"][int(level.removeprefix("level")) - 1]
+        if name in users:
+            found = {**found, "group": own_labels(table[users[name]], sent[name], found["group"])}
+        effects[level] = found
+    if effects:
+        value["effects"] = effects

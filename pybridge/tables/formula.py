@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import key_column, listed, need_columns, settled_column
+from pybridge._checks import key_column, listed, need_columns
+from pybridge._column_kinds import settled_column
 from pybridge.errors import InputError
 
 # Functions that a formula may use beside patsy's own and numpy's as np.
