@@ -188,7 +188,8 @@ def test_a_whole_with_one_known_value_has_no_standard_error_guarded(table):
 def test_covariances_of_scores_leave_out_whom_r_leaves_out(table, function):
     by = "~awards"
     fit = survey.svyby("~gap + api00", by, design(table), function, na_rm=True)
-    assert fit.value["by_scores"][0]
+    if fit.provenance.packages["survey"] < "4.2":  # later ones have the covariances themselves
+        assert fit.value["by_scores"][0]
     np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.standard_error, rtol=1e-10)
 
 
@@ -227,7 +228,7 @@ def test_ratios_whose_covariance_stops_r_have_their_variances(table, plain_r):
         both = [*fit.estimate, *fit.standard_error]
         np.testing.assert_array_equal(both, found[f"{name}.script"], err_msg=name)
         np.testing.assert_allclose(both, found[name], rtol=1e-10, err_msg=name)
-        np.testing.assert_array_equal(np.diag(fit.covariance), fit.standard_error**2)
+        np.testing.assert_allclose(np.diag(fit.covariance), fit.standard_error**2, rtol=1e-14)
         assert any("variances stand alone" in line for line in fit.conditions)
     with pytest.raises(EngineError, match="R's own words"):  # who asks for it is told
         survey.svyby(
