@@ -13,7 +13,7 @@ from pybridge.errors import EngineWarning
 from pybridge.r import Reply, call_many
 from pybridge.tails._engine_options import checked_options
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
-from pybridge.tails._r_script import r_arguments, r_unit
+from pybridge.tails._r_script import heavy_tail, r_arguments, r_unit
 from pybridge.tails.thresholds import Exceedances
 
 # Arguments of evd::fpot that leave the result a generalised Pareto fit of the exceedances, and
@@ -40,17 +40,21 @@ def answers(
         if mode == "raw":
             inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
         else:
-            words = r_arguments("evd", mode, arguments, tail.excesses)
-            inputs.append(guarded_inputs(tail.excesses, words))
+            inputs.append(guarded_inputs("evd", tail.excesses, arguments))
     replies = call_many("evd_fpot", inputs, packages=("evd",), time_limit=time_limit)
     warn_once(replies, "evd")
     return [with_note(_answer(reply), sent) for reply, sent in zip(replies, inputs)]
 
 
-def guarded_inputs(excesses: np.ndarray, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def guarded_inputs(engine: str, excesses: np.ndarray, options: Mapping[str, Any]) -> dict[str, Any]:
     """What the shims of evd and ismev take for a guarded fit."""
-    words: dict[str, Any] = {"x": excesses, "guarded": True, "unit": r_unit(excesses)}
-    return {**words, "arguments": arguments}
+    heavy = heavy_tail(excesses)
+    return {
+        "x": excesses,
+        "guarded": True,
+        "unit": r_unit(heavy),
+        "arguments": r_arguments(engine, "guarded", options, heavy),
+    }
 
 
 def with_note(answer: EngineAnswer, sent: Mapping[str, Any]) -> EngineAnswer:

@@ -11,7 +11,6 @@ from pybridge.r import Reply, call_many
 from pybridge.tails._engine_options import checked_options
 from pybridge.tails._evd import guarded_inputs, stopped, warn_once, with_note, words_of
 from pybridge.tails._native import NO_COVARIANCE, EngineAnswer
-from pybridge.tails._r_script import r_arguments
 from pybridge.tails.thresholds import Exceedances
 
 # Arguments of ismev::gpd.fit without covariates, and optim's control, which it takes as they are.
@@ -37,8 +36,7 @@ def answers(
         if mode == "raw":
             inputs.append({"x": values, "threshold": tail.threshold, "arguments": arguments})
         else:
-            words = r_arguments("ismev", mode, arguments, tail.excesses)
-            inputs.append(guarded_inputs(tail.excesses, words))
+            inputs.append(guarded_inputs("ismev", tail.excesses, arguments))
     replies = call_many("ismev_gpd_fit", inputs, packages=("ismev",), time_limit=time_limit)
     warn_once(replies, "ismev")
     return [with_note(_answer(reply), sent) for reply, sent in zip(replies, inputs)]

@@ -33,23 +33,22 @@ def heavy_tail(excesses: np.ndarray) -> Maximum | None:
     return best if not best.at_boundary and mean > _LARGEST_MEAN * best.scale else None
 
 
-def r_unit(excesses: np.ndarray) -> float | None:
-    """What R divides (n,) excesses by in a guarded fit; None for their mean, as R computes it."""
-    heavy = heavy_tail(excesses)
+def r_unit(heavy: Maximum | None) -> float | None:
+    """What R divides excesses by in a guarded fit; None for their mean, as R computes it."""
     return None if heavy is None else math.ldexp(1.0, round(math.log2(heavy.scale)))
 
 
 def r_arguments(
-    engine: str, mode: str, options: Mapping[str, Any], excesses: np.ndarray
+    engine: str, mode: str, options: Mapping[str, Any], heavy: Maximum | None
 ) -> dict[str, Any]:
     """What R's function is called with beside the data, by its own names, in the user's units.
 
-    Where the tail is heavy, a guarded fit starts at the exact maximum, if no other start is given.
+    Where the tail is heavy (see `heavy_tail`), a guarded fit starts at the exact maximum, if no
+    other start is given.
     """
     given = {n: v for n, v in options.items() if n not in ("mode", "time_limit", "penalty")}
     if mode == "raw" and engine != "native":
         return given
-    heavy = heavy_tail(excesses)
     if engine == "ismev":
         start = {} if heavy is None else {"siginit": heavy.scale, "shinit": heavy.shape}
         return {"reltol": 1e-15, "maxit": 10_000, **start, **given}
@@ -88,7 +87,8 @@ def tail_script(
             expected="ML",
             got=method,
         )
-    arguments = r_arguments(engine, mode, options, data)
+    heavy = None if mode == "raw" else heavy_tail(data)
+    arguments = r_arguments(engine, mode, options, heavy)
     listed = "".join(f", {r.name(n)} = {_in_units(n, item)}" for n, item in arguments.items())
     guarded = mode != "raw"
     lines = [
@@ -101,7 +101,7 @@ def tail_script(
     name = "excesses" if guarded else "scores"
     lines.append(f"{name} <- {r.vector(r.number(v) for v in data)}")
     if guarded:
-        unit = r_unit(data)
+        unit = r_unit(heavy)
         by = "their mean" if unit is None else "a power of two near their scale: their mean is far"
         lines.append(f"# Divided by {by}, since the optimiser depends on the units.")
         lines.append(f"unit <- {'mean(excesses)' if unit is None else r.number(unit)}")

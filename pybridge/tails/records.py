@@ -21,7 +21,7 @@ from pybridge.provenance import Provenance
 from pybridge.tails._intervals import Interval, chi_square_drop, normal_quantile
 from pybridge.tails._maximum import Maximum, profile_maximum
 from pybridge.tails._profile import parameter_interval
-from pybridge.tails._r_script import r_arguments, r_unit, tail_script
+from pybridge.tails._r_script import heavy_tail, r_arguments, r_unit, tail_script
 from pybridge.tails._status import USABLE
 from pybridge.tails.bootstrap import ParetoBootstrap, bootstrap
 from pybridge.tails.goodness import GoodnessOfFit, goodness_of_fit
@@ -287,14 +287,13 @@ class ParetoFit(Record):
         from pybridge.r import call
 
         engine = "ismev" if self.engine == "ismev" else "evd"
+        heavy = None if self.mode == "raw" else heavy_tail(self.excesses)
         inputs = {
             "x": self._r_data(data),
             "threshold": self.threshold,
             "guarded": self.mode != "raw",
-            "unit": None if self.mode == "raw" else r_unit(self.excesses),
-            "arguments": r_arguments(
-                self.engine, self.mode, self.provenance.options, self.excesses
-            ),
+            "unit": r_unit(heavy),
+            "arguments": r_arguments(self.engine, self.mode, self.provenance.options, heavy),
             "path": str(need_parent(path)),
         }
         call(f"{engine}_save", inputs, packages=(engine,))
