@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pybridge.r.temporary import temporary_folder
 from pybridge.r.wire import Buffer
 from pybridge.r.worker import HEADER, INLINE, INLINE_MOST, KEPT, SHARED
 
@@ -29,7 +30,7 @@ def nameless_file() -> int:
     """A file in memory where the system has such, else on disk; nothing to clean up."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("pybridge")
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(dir=temporary_folder()) as file:
         return os.dup(file.fileno())
 
 

@@ -10,15 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from typing import Any
 
-from pybridge.errors import EngineTimeout, EngineUnavailable, WorkerDied
+from pybridge.errors import EngineTimeout, WorkerDied
 from pybridge.r.channel import Ended, TooLate, nameless_file, read_exactly, send, shorten
 from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
 from pybridge.r.reader import decode, decode_file
+from pybridge.r.temporary import temporary_folder
 from pybridge.r.wire import Buffer
 from pybridge.r.worker import FAILED, HEADER, READY, SHARED, read_file
 
@@ -36,21 +36,6 @@ def _import_path() -> list[str]:
     return path if root in path else [*path, root]
 
 
-def _temporary_folder() -> str:
-    """Where temporary files may be; EngineUnavailable where there is no such place."""
-    try:
-        return tempfile.gettempdir()
-    except OSError as error:
-        raise EngineUnavailable(
-            "R needs a folder for temporary files",
-            code="no_temporary_folder",
-            field="TMPDIR",
-            expected="a folder that may be written to",
-            got=str(error),
-            hint="Set the environment variable TMPDIR to a folder that this user may write to.",
-        ) from None
-
-
 class Worker:
     """A child process that owns R. Not for two threads at once: the pool sees to that."""
 
@@ -61,7 +46,7 @@ class Worker:
         self.calls = 0
         # A name that nobody else has; the child makes the folder, and removes it if we die.
         name = f"pybridge-r-{secrets.token_hex(8)}"
-        self.temporary = os.path.join(_temporary_folder(), name)
+        self.temporary = os.path.join(temporary_folder(), name)
         self.to_r, self.from_r, self.log = (nameless_file() for _ in range(3))
         # Both processes hold the log; appending lets the host empty it between calls.
         fcntl.fcntl(self.log, fcntl.F_SETFL, fcntl.fcntl(self.log, fcntl.F_GETFL) | os.O_APPEND)

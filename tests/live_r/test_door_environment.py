@@ -210,16 +210,30 @@ def test_without_a_place_for_temporary_files(run_python):
         import tempfile
         from pybridge.errors import EngineUnavailable
         from pybridge.r import call
-        def nowhere():
-            raise FileNotFoundError("No usable temporary directory found")
-        tempfile.gettempdir = nowhere
+        def nowhere(dir):
+            raise OSError(28, "No space left on device")
+        tempfile.TemporaryFile = nowhere
         try:
             call("selftest_echo", {})
         except EngineUnavailable as error:
-            print(error.code, "TMPDIR" in error.hint)
+            print(error.code, "TMPDIR" in error.hint, "/tmp" in error.got)
         """
     )
-    assert done.stdout.strip() == "no_temporary_folder True"
+    assert done.stdout.strip() == "no_temporary_folder True True"
+
+
+def test_a_place_that_is_not_there_is_passed_over(run_python, tmp_path):
+    code = """
+        import os, tempfile
+        from pybridge.r import call
+        if os.environ.get("SET"):
+            tempfile.tempdir = os.environ["SET"]
+        place = call("selftest_session", {}).value["temporary"][0]
+        print(os.path.dirname(os.path.dirname(place)))
+        """
+    there, gone = str(tmp_path), str(tmp_path / "gone")
+    assert run_python(code, TMPDIR=gone, TEMP=there).stdout.strip() == there
+    assert run_python(code, TMPDIR=gone, SET=there).stdout.strip() == there
 
 
 def test_the_host_stays_clean(run_python):
