@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pybridge._integers import NA_INTEGER, Integers
+
+_LONG = 500
+
 
 def number(value: float) -> str:
     """A double: whole numbers as they are, others in hexadecimal, which R reads exactly."""
@@ -36,9 +40,17 @@ def text(value: str) -> str:
 
 
 def vector(items: Iterable[str]) -> str:
-    """``c(...)`` over several lines: R's parser has a limit on the length of one."""
+    """``c(...)`` over several lines: R's parser has a limit on the length of one.
+
+    Long ones in long lines, since Rscript reads an expression of many lines slowly: its time
+    grows with their square.
+    """
+    words = list(items)
+    if len(words) >= _LONG:
+        rows = (", ".join(words[i : i + 100]) for i in range(0, len(words), 100))
+        return "c(" + ",\n  ".join(rows) + ")"
     lines, line = [], ""
-    for item in items:
+    for item in words:
         if len(line) + len(item) > 90:
             lines.append(line)
             line = ""
@@ -100,6 +112,8 @@ def column(values: Any) -> str:
         places = vector("NA" if code == 0 else number(code) for code in codes)
         levels = vector(text(str(level)) for level in values["levels"])
         return f"factor({levels}[{places}],\n  levels = {levels})"
+    if isinstance(values, Integers):
+        return vector("NA_integer_" if v == NA_INTEGER else f"{v}L" for v in values.tolist())
     array = np.asarray(values)
     if array.dtype.kind == "b":
         return vector("TRUE" if item else "FALSE" for item in array)
@@ -110,7 +124,11 @@ def column(values: Any) -> str:
 
 def frame(columns: Mapping[str, Any]) -> str:
     """``data.frame(...)`` of named columns."""
-    lines = [f"  {name(key)} = {column(item)}" for key, item in columns.items()]
+    # A name in quotes may be escaped, one in backticks may not.
+    lines = [
+        f"  {name(key) if key.isascii() else text(key)} = {column(item)}"
+        for key, item in columns.items()
+    ]
     inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
     return f"data.frame(\n{inside}\n)"
 

@@ -20,6 +20,7 @@ from pybridge._checks import (
     numeric_column,
 )
 from pybridge._column_kinds import settled_column
+from pybridge._integers import Integers
 from pybridge.engines._emdi_matrices import error_array, proximity
 from pybridge.engines._emdi_numbers import check_numbers
 from pybridge.engines._emdi_request import FhRequest
@@ -257,7 +258,7 @@ def _column(column: pd.Series, name: str, *, integers: bool = False) -> Any:
     if pd.api.types.is_numeric_dtype(dtype):
         whole = pd.api.types.is_integer_dtype(dtype) and not column.isna().any()
         if integers and whole and -_MOST_INTEGER <= column.min() <= column.max() <= _MOST_INTEGER:
-            return column.to_numpy(dtype=np.int32)
+            return column.to_numpy(dtype=np.int32).view(Integers)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     if not isinstance(dtype, pd.CategoricalDtype):
         return np.array([str(value) for value in column], dtype=object)
@@ -278,15 +279,13 @@ def _ordered(column: Any, order: np.ndarray) -> Any:
 
 
 def for_r(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns as they cross to R: `emdi_data` in emdi.R makes R's own of them."""
+    """Columns as they cross to R."""
     return {name: _crossing(column) for name, column in columns.items()}
 
 
 def _crossing(column: Any) -> Any:
     if isinstance(column, Mapping):
         return {"codes": column["codes"], "levels": list(column["levels"])}
-    if column.dtype == np.int32:
-        return {"integers": column}  # an array of integers would cross as doubles
     return list(column) if column.dtype == object else column
 
 

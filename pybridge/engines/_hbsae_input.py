@@ -12,7 +12,7 @@ from pybridge._checks import collinear_columns, listed, need_frame, need_range, 
 from pybridge.engines import _engine_request as requests
 from pybridge.engines._matrices import need_covariance
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
-from pybridge.engines._sae_input import column_values, refuse_twice
+from pybridge.engines._sae_input import OVERFLOW, column_values, refuse_twice
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.errors import InputError
 from pybridge.tables.area import check_variances
@@ -58,7 +58,9 @@ def _design(
     read = read_one_sided(formula, table, field=field)
     if not read.columns:  # the number of rows comes from a column
         return np.ones((len(table), 1)), ["(Intercept)"]
-    columns = {name: column_values(table[column]) for column, name in read.names.items()}
+    columns = {
+        name: column_values(table[column], integers=True) for column, name in read.names.items()
+    }
     sent = {"formula": read.code, "functions": list(FUNCTIONS), "data": columns}
     reply = requests.ask("hbsae_design", sent, asked)
     return np.asarray(reply.value["X"]), [read.label(term) for term in reply.value["terms"]]
@@ -140,6 +142,7 @@ def check_inputs(inputs: Mapping[str, Any], asked: EngineRequest) -> None:
                 field="X",
                 expected="finite numbers in every row",
                 got=f"areas {listed(labels[holes])}",
+                hint=OVERFLOW,
             )
         if n >= p:
             collinear_columns(X[:n], names=inputs["terms"], field="X")

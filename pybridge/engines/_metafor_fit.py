@@ -164,8 +164,12 @@ def rma_mv(
     labels = domain_labels(table, slab if domain is None else domain)
     formulas = name_list("random", random)
     read = read_columns(table, yi, V, mods, formulas, slab=slab, subset=subset)
+    computed = {yi, V} if isinstance(V, str) else {yi}
     inputs: dict[str, Any] = {
-        "data": {name: column_values(table[column]) for column, name in read["names"].items()},
+        "data": {
+            name: column_values(table[column], integers=column not in computed)
+            for column, name in read["names"].items()
+        },
         "yi": read["names"][yi],
         "V": read["names"][V] if isinstance(V, str) else None,
         "matrix": None if isinstance(V, str) else square(V, len(table), "V"),

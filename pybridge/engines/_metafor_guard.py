@@ -14,6 +14,7 @@ from pybridge.engines import _engine_request as requests
 from pybridge.engines._native_twin import exact_answer
 from pybridge.engines._r_formula import FUNCTIONS
 from pybridge.engines._engine_request import EngineRequest
+from pybridge.engines._sae_input import OVERFLOW
 from pybridge.errors import InputError
 from pybridge.r import Reply
 from pybridge.tables.area import check_counts, check_variances
@@ -113,6 +114,7 @@ def _design(
             field="mods",
             expected="finite numbers in every row",
             got=f"rows {listed(np.flatnonzero(bad))} (counted from 0)",
+            hint=OVERFLOW,
         )
     if len(x) >= len(terms):
         collinear_columns(x, names=terms, field="mods")

@@ -158,7 +158,7 @@ def of_rows(inputs: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
     def part(column: Any) -> Any:
         if isinstance(column, Mapping):
             return {**column, "codes": np.asarray(column["codes"])[rows]}
-        return np.asarray(column)[rows]
+        return column[rows]
 
     found = {**inputs, "data": {name: part(column) for name, column in inputs["data"].items()}}
     if inputs["matrix"] is not None:

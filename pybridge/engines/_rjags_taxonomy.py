@@ -79,7 +79,10 @@ def taxonomy(
     asked, settings = jags_request("taxonomy", prior, words)
     z = numeric_column(table, str(read.outcome), field="formula", missing=True)
     d = numeric_column(table, variance, field="variance", missing=True)
-    columns = {name: column_values(table[column]) for column, name in read.names.items()}
+    columns = {
+        name: column_values(table[column], integers=column not in (read.outcome, variance))
+        for column, name in read.names.items()
+    }
     sent = {"formula": read.code, "functions": list(FUNCTIONS), "data": columns}
     x, terms = checked_design(requests.ask("rjags_design", sent, asked, may_fail=True), read)
     codes, labels = _levels(table, names)

@@ -18,15 +18,19 @@ from pybridge._checks import (
     need_range,
     numeric_column,
 )
+from pybridge._integers import NA_INTEGER, Integers
 from pybridge._record import Record
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
 from pybridge.engines._sae_likelihood import AreaData
 from pybridge.engines._engine_request import EngineRequest, ask
 from pybridge.errors import InputError
-from pybridge.r.wire import NA_INTEGER, Integers
 from pybridge.tables.area import check_counts, check_variances
 
 _MOST = 2**31 - 1
+OVERFLOW = (
+    "Whole numbers are R's integers, whose products end at 2147483647: where that is the cause, "
+    "convert the columns with astype('float64')."
+)
 # For messages: who predicts domains without a direct estimate.
 _OTHERS = (
     "Drop these domains, or use fay_herriot(..., engine='sae') in guarded mode, engine='native' or "
@@ -335,7 +339,6 @@ def checked_design(reply: Any, formula: RFormula) -> tuple[np.ndarray, list[str]
             field="formula",
             expected="finite numbers in every row",
             got=listed(np.array(terms, dtype=object)[bad]),
-            hint="Whole numbers are R's integers, whose products end at 2147483647: where that is "
-            "the cause, convert the columns with astype('float64').",
+            hint=OVERFLOW,
         )
     return x, terms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -10,13 +10,10 @@ import numpy as np
 
 from pybridge import _r_text as r
 from pybridge.engines._engine_request import EngineRequest
-from pybridge.r.wire import NA_INTEGER
 
 # Arguments of sae that are columns of `data`, and those that are tables of their own.
 _COLUMNS = ("vardir", "y", "dom", "sweight", "ps")
 _TABLES = ("meanxpop", "popnsize", "domsize", "domsizebyps", "direct", "synthetic")
-
-_LONG = 500
 
 _HEAD = """\
 # {call}
@@ -56,17 +53,17 @@ def sae_script(
     at_zero : bool
         Whether the moment equation has its solution at 0, where sae does not get.
     """
-    parts = [_HEAD.format(call=_ascii(asked.summary()))]
+    parts = [_HEAD.format(call=r.ascii_line(asked.summary()))]
     if inputs.get("columns"):
         parts.append(_columns(inputs["columns"]))
-    parts.append(f"data <- {_frame(inputs['data'])}\n")
+    parts.append(f"data <- {r.frame(inputs['data'])}\n")
     if inputs.get("proxmat") is not None:
         parts.append(_matrix("proxmat", np.asarray(inputs["proxmat"])))
     for name in _TABLES:
         if inputs.get(name) is not None:
-            parts.append(f"{name} <- {_frame(inputs[name])}\n")
+            parts.append(f"{name} <- {r.frame(inputs[name])}\n")
     if inputs.get("selectdom") is not None:
-        parts.append(f"selectdom <- {_column(inputs['selectdom'])}\n")
+        parts.append(f"selectdom <- {r.column(inputs['selectdom'])}\n")
     if inputs.get("coded"):
         parts.append(_CODES.format(dom=r.name(inputs["dom"])))
         inputs = {**inputs, "dom": ".domain."}
@@ -123,7 +120,7 @@ def _at_zero(inputs: Mapping[str, Any]) -> str:
 def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
     if labels is None:
         return "print(fit)\n"
-    rows = ", ".join(f"{name} = {_column(column)}" for name, column in labels.items())
+    rows = ", ".join(f"{name} = {r.column(column)}" for name, column in labels.items())
     if asked.function.startswith("eblup"):
         return (
             f"result <- data.frame({rows},\n  estimate = as.vector(fit$eblup))\n"
@@ -135,53 +132,11 @@ def _tail(asked: EngineRequest, labels: Mapping[str, Any] | None) -> str:
     )
 
 
-def _frame(columns: Mapping[str, Any]) -> str:
-    """``data.frame(...)`` of named columns."""
-    # A name in quotes may be escaped, one in backticks may not.
-    lines = [
-        f"  {r.name(name) if name.isascii() else r.text(name)} = {_column(column)}"
-        for name, column in columns.items()
-    ]
-    inside = ",\n".join([*lines, "  check.names = FALSE, stringsAsFactors = FALSE"])
-    return f"data.frame(\n{inside}\n)"
-
-
-def _column(values: Any) -> str:
-    if isinstance(values, Mapping):
-        codes = np.asarray(values["codes"]) + 1
-        places = _vector("NA" if code == 0 else r.number(code) for code in codes)
-        levels = _vector(r.text(level) for level in values["levels"])
-        return f"factor({levels}[{places}],\n  levels = {levels})"
-    array = np.asarray(values)
-    if array.dtype.kind == "b":
-        return _vector("TRUE" if value else "FALSE" for value in array)
-    if array.dtype.kind == "i":
-        return _vector("NA_integer_" if v == NA_INTEGER else f"{v}L" for v in array.tolist())
-    if array.dtype.kind == "f":
-        return _vector(r.number(value) for value in array)
-    return _vector("NA_character_" if v is None else r.text(str(v)) for v in array.tolist())
-
-
-def _vector(items: Iterable[str]) -> str:
-    """``c(...)``; long ones in long lines, since Rscript reads an expression of many lines slowly:
-    its time grows with their square."""
-    words = list(items)
-    if len(words) < _LONG:
-        return r.vector(words)
-    step = 100
-    lines = [", ".join(words[i : i + step]) for i in range(0, len(words), step)]
-    return "c(" + ",\n  ".join(lines) + ")"
-
-
 def _matrix(name: str, matrix: np.ndarray) -> str:
     """A matrix by what is not 0 in it."""
     rows, columns = np.nonzero(matrix)
-    places = f"{_vector(map(r.number, rows + 1))},\n  {_vector(map(r.number, columns + 1))}"
+    places = f"{r.vector(map(r.number, rows + 1))},\n  {r.vector(map(r.number, columns + 1))}"
     return (
         f"{name} <- matrix(0, {matrix.shape[0]}, {matrix.shape[1]})\n"
-        f"{name}[cbind({places})] <-\n  {_vector(map(r.number, matrix[rows, columns]))}\n"
+        f"{name}[cbind({places})] <-\n  {r.vector(map(r.number, matrix[rows, columns]))}\n"
     )
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " ")

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import collinear_columns, listed
+from pybridge._integers import Integers
 from pybridge.engines._sae_area import FEW_SPARE_DOMAINS
 from pybridge.engines._sae_nested import nested_log_likelihood, nested_optimum
 from pybridge.engines._engine_request import EngineRequest
 from pybridge.engines._engine_units import DomainTable, need_domains
 from pybridge.errors import InputError
 from pybridge.r import Reply
-from pybridge.r.wire import Integers
 
 # lme4 stops its search about this close to the top.
 _SHORTFALL = 1e-5

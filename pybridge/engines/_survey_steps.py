@@ -152,7 +152,10 @@ def postStratify(
                 got=f"rows {listed(np.flatnonzero(counts < 0))} (counted from 0)",
             )
         check_strata(design, columns, population, partial=partial)
-    table = {name: column_values(population[name]) for name in (*columns, "Freq")}
+    # As the units cross: R finds the rows of the population by the text of their values.
+    whole = design.mode == "raw"
+    table = {name: column_values(population[name], integers=whole) for name in columns}
+    table["Freq"] = column_values(population["Freq"])
     step = {"call": "postStratify", "formula": formula, "population": table, "options": options}
     return replace(design, steps=(*design.steps, step))
 

@@ -50,7 +50,7 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
                 "levels": np.array(levels, dtype=object),
             }
         else:
-            found[name] = column_values(values)
+            found[name] = column_values(values, integers=not guarded)
     return found
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pybridge._integers import Integers
 from pybridge.errors import InputError
-from pybridge.r.wire import NA_REAL, Factor, Integers
+from pybridge.r.wire import NA_REAL, Factor
 
 _MOST = 2**31 - 1
 _SHOWN = 5
@@ -25,7 +26,7 @@ def to_r(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """A named list of plain vectors, ready for :func:`pybridge.r.writer.encode`.
 
     float64 stays as it is (NaN becomes R's NA_real_), bool becomes logical, integers become
-    doubles (an array of :class:`pybridge.r.wire.Integers` R's integers), one Python int an R
+    doubles (an array of :class:`pybridge._integers.Integers` R's integers), one Python int an R
     integer, text a character vector (None, NaN and NA become NA_character_), a categorical a
     factor, a table or a dict a named list, None NULL.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pybridge._integers import NA_INTEGER
 from pybridge.r import wire
 from pybridge.r.wire import Factor
 from pybridge.r.worker import read_file
@@ -172,7 +173,7 @@ def _assemble(kind: int, data: Any, attributes: dict[str, Any]) -> Any:
     if kind == wire.LIST:
         return _named(data, attributes.get("names"))
     if kind == wire.INTEGER and "levels" in attributes:
-        codes = np.where(data == wire.NA_INTEGER, np.int32(-1), data - np.int32(1))
+        codes = np.where(data == NA_INTEGER, np.int32(-1), data - np.int32(1))
         return Factor(codes=codes.astype(np.int32), levels=tuple(attributes["levels"]))
     if kind in (wire.LOGICAL, wire.INTEGER):
         data = _small(kind, data)
@@ -183,7 +184,7 @@ def _assemble(kind: int, data: Any, attributes: dict[str, Any]) -> Any:
 
 def _small(kind: int, data: np.ndarray) -> np.ndarray:
     """Logical vectors as bool, integer vectors as float64; as float64 with NaN where NA is."""
-    missing = data == wire.NA_INTEGER
+    missing = data == NA_INTEGER
     if kind == wire.LOGICAL and not np.count_nonzero(missing):
         return data.astype(bool)
     numbers = data.astype(np.float64)

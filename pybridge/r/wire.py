@@ -23,17 +23,11 @@ DOUBLE, TEXT, LIST, RAW = 14, 16, 19, 24
 NULL, REFERENCE = 254, 255
 OBJECT, ATTRIBUTES, TAGGED = 1 << 8, 1 << 9, 1 << 10
 LATIN1, UTF8, ASCII = 1 << 14, 1 << 15, 1 << 18
-NA_INTEGER = -(2**31)
 NA_REAL = np.array([0x7FF00000000007A2], dtype=np.uint64).view(np.float64)[0]
 
 WORD = struct.Struct("=i")
 PAIR = struct.Struct("=ii")
 FORMAT, VERSION = b"B\n", 2
-
-
-class Integers(np.ndarray):
-    """An int32 array that crosses as R's integers, NA_INTEGER where missing; any other array of
-    integers crosses as doubles."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

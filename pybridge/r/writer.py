@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pybridge._integers import NA_INTEGER
 from pybridge.r import wire
 from pybridge.r.wire import Buffer, Factor
 
@@ -71,9 +72,7 @@ class _Writer:
     def factor(self, factor: Factor) -> None:
         codes = np.asarray(factor.codes, dtype=np.int32)
         self.head(wire.INTEGER, codes.size, wire.OBJECT | wire.ATTRIBUTES)
-        shifted = np.where(codes < 0, np.int32(wire.NA_INTEGER), codes + np.int32(1)).astype(
-            np.int32
-        )
+        shifted = np.where(codes < 0, np.int32(NA_INTEGER), codes + np.int32(1)).astype(np.int32)
         self.pieces.append(shifted.tobytes())
         self.attribute("levels")
         self.text(factor.levels)

@@ -12,7 +12,7 @@ from pybridge import datasets
 from pybridge.engines import sae
 from pybridge.errors import EngineWarning, InputError
 from pybridge.r.convert import to_r
-from pybridge.r.wire import NA_INTEGER, Integers
+from pybridge._integers import NA_INTEGER, Integers
 
 pytestmark = pytest.mark.r("sae")
 

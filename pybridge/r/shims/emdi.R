@@ -18,7 +18,7 @@
 # columns `text`, which become factors: R's own, in the order of its locale.
 emdi_frame <- function(inputs) {
   shared_formula(inputs$fixed, inputs$data, inputs$functions)
-  data <- emdi_data(inputs$data)
+  data <- shared_frame(inputs$data)
   for (name in inputs$text) data[[name]] <- factor(data[[name]])
   fixed <- emdi_formula(inputs)
   seen <- !is.na(data[[inputs$outcome]])
@@ -38,13 +38,6 @@ emdi_frame <- function(inputs) {
   )
 }
 
-# Integers cross in a list of their own: a plain vector of them would come as doubles.
-emdi_data <- function(columns) {
-  shared_frame(lapply(columns, function(column) {
-    if (is.list(column) && !is.null(column$integers)) as.integer(column$integers) else column
-  }))
-}
-
 emdi_formula <- function(inputs) as.formula(str2lang(inputs$fixed), env = globalenv())
 
 emdi_design <- function(fixed, data) {
@@ -57,7 +50,7 @@ emdi_design <- function(fixed, data) {
 # What the call of emdi::fh sees under the names it uses.
 emdi_place <- function(inputs) {
   place <- new.env(parent = globalenv())
-  place$combined_data <- emdi_data(inputs$data)
+  place$combined_data <- shared_frame(inputs$data)
   place$corMatrix <- inputs$proximity
   place$Ci <- if (!is.null(inputs$errors)) array(inputs$errors, inputs$errors_dim)
   place
@@ -127,7 +120,7 @@ emdi_multiplied <- function(object, inputs, unit) {
   object$model <- model
   object$framework$direct <- object$framework$direct * unit
   object$framework$vardir <- object$framework$vardir * unit^2
-  data <- emdi_data(inputs$data)
+  data <- shared_frame(inputs$data)
   for (name in names(data)) object$framework$combined_data[[name]] <- data[[name]]
   if (!is.null(inputs$arguments$interval)) object$call$interval <- inputs$arguments$interval
   object
@@ -139,7 +132,7 @@ emdi_scaled_me <- function(inputs) {
   unit <- inputs$unit
   by <- inputs$covariates_unit
   fixed <- emdi_formula(inputs)
-  X <- emdi_design(fixed, emdi_data(inputs$data))
+  X <- emdi_design(fixed, shared_frame(inputs$data))
   columns <- paste0(".design", seq_along(by))
   scaled <- emdi_divided(inputs, unit)
   scaled$data <- scaled$data[c(inputs$outcome, inputs$arguments$vardir, inputs$arguments$domains)]
@@ -157,7 +150,7 @@ emdi_scaled_me <- function(inputs) {
   object$model <- model
   object$fixed <- fixed
   object$call$fixed <- str2lang(inputs$fixed)
-  object$framework$combined_data <- emdi_data(inputs$data)
+  object$framework$combined_data <- shared_frame(inputs$data)
   object$framework$Ci <- array(inputs$errors, inputs$errors_dim)
   object
 }
@@ -250,7 +243,7 @@ emdi_outside <- function(object, inputs, outside) {
   how <- paste(a$transformation, a$backtransformation)
   spatial <- !is.null(inputs$proximity)
   if (!spatial && a$method == "reml" && a$transformation %in% c("no", "log")) return(object)
-  X <- emdi_design(emdi_formula(inputs), emdi_data(inputs$data))
+  X <- emdi_design(emdi_formula(inputs), shared_frame(inputs$data))
   out <- X[outside, , drop = FALSE]
   A <- if (spatial) emdi_marginal(object, inputs) else object$model$variance
   beta <- object$model$coefficients[[1L]]
@@ -417,7 +410,7 @@ emdi_step <- function(inputs) {
   if (isTRUE(inputs$guarded)) inputs <- emdi_divided(inputs, inputs$unit)
   inputs$arguments$MSE <- FALSE
   object <- emdi_plain(inputs)
-  object$call$combined_data <- emdi_data(inputs$data)
+  object$call$combined_data <- shared_frame(inputs$data)
   if (!is.null(inputs$proximity)) object$call$corMatrix <- inputs$proximity
   words <- inputs$step
   scope <- lapply(words$scope, function(text) {
@@ -466,7 +459,7 @@ emdi_direct_object <- function(inputs) {
     )
   }
   place <- new.env(parent = globalenv())
-  place$smp_data <- emdi_data(inputs$smp_data)
+  place$smp_data <- shared_frame(inputs$smp_data)
   place$X_calib <- inputs$X_calib
   if (!is.null(inputs$X_calib)) a$X_calib <- quote(X_calib)
   eval(as.call(c(list(quote(emdi::direct), smp_data = quote(smp_data)), a)), place)
