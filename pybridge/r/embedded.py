@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
@@ -69,6 +70,16 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(module, name, original)
+
+
+def session_folder() -> str:
+    """The folder of R's temporary files in this process; empty where no R runs here."""
+    if "rpy2.rinterface" not in sys.modules:
+        return ""
+    import rpy2.rinterface
+    from rpy2.rinterface_lib import embedded
+
+    return str(rpy2.rinterface.baseenv["tempdir"]()[0]) if embedded.isinitialized() else ""
 
 
 def start_r() -> Callable[[Any], memoryview]:

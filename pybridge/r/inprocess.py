@@ -6,7 +6,9 @@ and the thread that started it.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import threading
 import warnings
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pybridge.errors import EngineError
-from pybridge.r.embedded import start_r
+from pybridge.r.embedded import session_folder, start_r
 from pybridge.r.installation import find_r, need_rpy2, why_not_started
 from pybridge.r.process import Worker
 from pybridge.r.reader import decode
@@ -59,7 +61,12 @@ def _start() -> Callable[[Any], memoryview]:
         # rpy2 warns where this is not the main thread, since R takes Ctrl-C then.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return start_r()
+            host_has_r = bool(session_folder())
+            answer = start_r()
+            if not host_has_r:
+                # rpy2 does not end the R that it starts here: its folder would stay.
+                atexit.register(_remove, session_folder(), os.getpid())
+            return answer
     except Exception as error:
         text = f"{type(error).__module__}.{type(error).__name__}: {error}"
         raise why_not_started(text, installation) from error
@@ -72,6 +79,11 @@ def _start() -> Callable[[Any], memoryview]:
         os.environ.update(before)
         # R asks C for its home again and again; os.environ does not show what putenv sets.
         os.putenv("R_HOME", installation.home)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def exchange(request: list[Buffer]) -> Any:

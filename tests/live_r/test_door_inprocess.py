@@ -38,6 +38,41 @@ def test_the_environment_is_put_back(run_python):
     )
 
 
+def test_nothing_is_left_when_python_ends(run_python, tmp_path):
+    done = run_python(
+        """
+        import os, sys
+        from pybridge.r import call
+        place = call("selftest_session", {}, transport="inprocess").value["temporary"][0]
+        child = os.fork()
+        if child == 0:
+            sys.exit()
+        os.waitpid(child, 0)
+        print(os.listdir(os.environ["TMPDIR"]) == [os.path.basename(place)])
+        """,
+        TMPDIR=str(tmp_path),
+    )
+    assert done.stdout.strip() == "True"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_r_of_a_host_keeps_its_folder_while_the_host_lives(run_python, tmp_path):
+    done = run_python(
+        """
+        import atexit, os
+        from rpy2 import rinterface
+        rinterface.initr()
+        place = rinterface.baseenv["tempdir"]()[0]
+        atexit.register(lambda: print(os.path.isdir(place)))  # runs after what pybridge registers
+        from pybridge.r import call
+        call("selftest_session", {}, transport="inprocess")
+        """,
+        PYTHONWARNINGS=None,
+        TMPDIR=str(tmp_path),
+    )
+    assert done.stdout.strip() == "True"
+
+
 def test_another_thread_and_a_forked_child_are_refused(run_python):
     done = run_python(
         """
