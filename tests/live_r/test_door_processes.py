@@ -183,6 +183,21 @@ def test_no_process_and_no_file_is_left_when_python_ends(run_python):
     assert removed(os.path.dirname(place))
 
 
+def test_no_file_is_left_when_python_ends_beside_a_thread_in_a_call(run_python):
+    # The thread is never run again: it cannot put away what it used.
+    done = run_python(
+        """
+        import threading, time
+        from pybridge.r import call
+        print(call("selftest_session", {}).value["temporary"][0])
+        rest = ("selftest_sleep", {"seconds": 60.0})
+        threading.Thread(target=call, args=rest, daemon=True).start()
+        time.sleep(0.3)
+        """
+    )
+    assert removed(os.path.dirname(done.stdout.strip()))
+
+
 def test_no_process_and_no_file_is_left_when_python_is_killed_in_a_call():
     code = """
         from pybridge.r import call
