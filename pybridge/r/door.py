@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pybridge._options import choose, real_number, whole_number
-from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
+from pybridge.errors import EngineUnavailable, EngineWarning, InputError
 from pybridge.r.convert import to_r
 from pybridge.r.packages import minimum, unavailable
-from pybridge.r.stopped import r_stopped
+from pybridge.r.stopped import door_fault, r_stopped
 from pybridge.r.wire import Buffer
 from pybridge.r.writer import encode
 
@@ -252,13 +252,7 @@ def _replies(answer: dict[str, Any], shim: str) -> list[Reply]:
         raise unavailable(*(trouble[key][0] for key in ("package", "why", "installed", "text")))
     fault = answer.get("fault")
     if fault:
-        raise EngineError(
-            f"the door could not call {shim}",
-            code="door_fault",
-            field=shim,
-            expected=f"a function {shim} in pybridge/r/shims",
-            got=fault["message"][0],
-        )
+        raise door_fault(shim, fault["message"][0])
     versions = {name: value[0] for name, value in answer["versions"].items()}
     return [_reply(item, versions) for item in answer["items"] or []]
 

@@ -22,6 +22,7 @@ class Lease:
     def __init__(self, pool: Pool, at_least: int) -> None:
         self.pool = pool
         self.at_least = at_least
+        self.thread = threading.get_ident()
         self.worker: Worker | None = None
 
     def take(self) -> Worker:
@@ -29,7 +30,8 @@ class Lease:
         pool = self.pool
         with pool.lock:
             pool.limit = max(pool.limit, self.at_least)
-            while len(pool.leases) >= pool.limit:
+            # A call within a call (of a signal's handler) would wait for its own thread.
+            while len(pool.leases) >= pool.limit and not pool.lent_to(self.thread):
                 pool.turn.wait()
             pool.leases.add(self)
             if pool.idle:
@@ -81,6 +83,10 @@ class Pool:
     def lend(self, *, at_least: int = 1) -> Lease:
         """The use of a worker, which begins with ``take`` or ``with``."""
         return Lease(self, at_least)
+
+    def lent_to(self, thread: int) -> bool:
+        """Whether this thread has a worker already."""
+        return any(lease.thread == thread for lease in self.leases)
 
     def tidy(self) -> None:
         """Put away the workers that nobody uses and nobody can: ended, or lost by a Ctrl-C."""

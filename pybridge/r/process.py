@@ -166,7 +166,7 @@ class Worker:
             field=what,
             expected="an answer",
             got=said or how,
-            hint="The next call starts R anew.",
+            hint="The next call starts R anew; pybridge doctor loads each package by itself.",
         )
 
     def _exchange(self, requests: Iterable[list[Buffer]], deadline: float | None) -> list[Any]:

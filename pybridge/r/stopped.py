@@ -79,7 +79,7 @@ def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineErr
     """
     error = reply.error or {}
     message = " ".join(str(error.get("message") or "no word from R").split())
-    hint = next((hint for words, hint in _HINTS if re.search(words, message)), _ELSE)
+    hint = _hint(message)
     said = " | ".join(reply.warnings[-3:])
     return EngineError(
         f"R stopped in {what}" + (f", calling {error['call']}" if error.get("call") else ""),
@@ -89,6 +89,24 @@ def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineErr
         got=message,
         hint=f"{hint} R warned before: {said}" if said else hint,
     )
+
+
+def door_fault(shim: str, message: str) -> EngineError:
+    """The error where R stopped outside the function that was to be called."""
+    message = " ".join(message.split())
+    lost = "was not found" in message
+    return EngineError(
+        f"the door could not call {shim}",
+        code="door_fault",
+        field=shim,
+        expected=f"a function {shim} in pybridge/r/shims" if lost else "an answer from R",
+        got=message,
+        hint=None if lost else _hint(message),
+    )
+
+
+def _hint(message: str) -> str:
+    return next((hint for words, hint in _HINTS if re.search(words, message)), _ELSE)
 
 
 _LIMITS = {

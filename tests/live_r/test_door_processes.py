@@ -130,6 +130,24 @@ def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
     assert done.stdout.split() == ["0", "parent"]
 
 
+def test_a_call_of_a_signal_handler_within_a_call(run_python):
+    done = run_python(
+        """
+        import os, signal, threading
+        from pybridge.r import call
+
+        def handle(*signal_and_frame):
+            print(call("selftest_echo", {"x": ["inner"]}).value["x"][0], flush=True)
+
+        signal.signal(signal.SIGUSR1, handle)
+        call("selftest_echo", {})
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        print(call("selftest_sleep", {"seconds": 1.0}).value["slept"][0])
+        """
+    )
+    assert done.stdout.split() == ["inner", "1.0"]
+
+
 def test_an_event_loop_is_not_disturbed(run_python):
     done = run_python(
         """

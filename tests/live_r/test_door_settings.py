@@ -87,3 +87,39 @@ def test_the_child_has_the_pybridge_of_its_host(run_python, tmp_path):
         print(call("selftest_echo", {"x": ["ok"]}).value["x"][0])
         """
     assert run_python(code.replace("PLACE", repr(str(tmp_path)))).stdout.strip() == "ok"
+
+
+def test_a_profile_that_ends_r(run_python, tmp_path):
+    path = tmp_path / "profile.R"
+    path.write_text('quit("no")\n')
+    code = """
+        from pybridge.errors import EngineUnavailable
+        from pybridge.r import call
+        try:
+            call("selftest_echo", {})
+        except EngineUnavailable as error:
+            print(error.code, ".Rprofile" in error.hint)
+        """
+    done = run_python(code, R_PROFILE_USER=str(path))
+    assert done.stdout.strip() == "r_does_not_start True"
+
+
+def test_the_doctor_finds_a_package_that_does_not_load(run_python, tmp_path):
+    # What an interrupted installation leaves: R finds the package, and cannot load it.
+    place = tmp_path / "sae"
+    place.mkdir()
+    (place / "DESCRIPTION").write_text(
+        "Package: sae\nVersion: 99.1\nTitle: t\nDescription: d\nLicense: GPL-2\n"
+    )
+    code = """
+        from pybridge.errors import EngineUnavailable
+        from pybridge.r import call, doctor
+        try:
+            call("selftest_echo", {}, packages=["sae"])
+        except EngineUnavailable as error:
+            print(error.code, len(str(error).splitlines()))
+        found = doctor()
+        print(found.healthy, *[f"{item['what']} {item['code']}" for item in found.missing])
+        """
+    done = run_python(code, R_LIBS=str(tmp_path))
+    assert done.stdout.splitlines() == ["package_broken 1", "False sae package_broken"]
