@@ -113,11 +113,15 @@ def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
         """
         import os, threading, time
         from pybridge.r import call
+        from pybridge.r.pool import pool
 
         call("selftest_echo", {})
+        worker = pool().idle[-1]
+        before = worker.calls
         thread = threading.Thread(target=call, args=("selftest_sleep", {"seconds": 1.5}))
         thread.start()
-        time.sleep(0.3)
+        while worker.calls == before:
+            time.sleep(0.01)
         child = os.fork()
         if child == 0:
             good = call("selftest_echo", {"x": ["child"]}).value["x"] == ["child"]
@@ -207,10 +211,13 @@ def test_no_file_is_left_when_python_ends_beside_a_thread_in_a_call(run_python):
         """
         import threading, time
         from pybridge.r import call
+        from pybridge.r.pool import pool
         print(call("selftest_session", {}).value["temporary"][0])
-        rest = ("selftest_sleep", {"seconds": 60.0})
+        worker = pool().idle[-1]
+        before, rest = worker.calls, ("selftest_sleep", {"seconds": 60.0})
         threading.Thread(target=call, args=rest, daemon=True).start()
-        time.sleep(0.3)
+        while worker.calls == before:
+            time.sleep(0.01)
         """
     )
     assert removed(os.path.dirname(done.stdout.strip()))
