@@ -175,7 +175,8 @@ def text(items: list[Any], name: str) -> list[str | None]:
                 item.encode("utf-8")
             except UnicodeEncodeError:
                 raise refusal(name, "valid Unicode text", repr(item)) from None
-    return [None if item is None else str(item) for item in items]
+    # A text of a class of its own, as of an enumeration, may say something else in str().
+    return [None if item is None else str.__str__(item) for item in items]
 
 
 def factor(value: Factor, name: str) -> Factor:

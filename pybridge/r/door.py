@@ -221,8 +221,8 @@ def _send_all(
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(count) as threads:
         parts = [_until(stop, job) for job in jobs]
-        futures = [threads.submit(_send, part, shim, limit, "worker", count) for part in parts]
         try:
+            futures = [threads.submit(_send, part, shim, limit, "worker", count) for part in parts]
             return [future.result() for future in futures]
         except Exception:
             # The others end after what they are at, at the same time limit at the latest.

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from pybridge.errors import EngineTimeout, WorkerDied
+from pybridge.errors import EngineTimeout, EngineUnavailable, WorkerDied
 from pybridge.r.channel import Ended, TooLate, above, nameless_file, read_exactly, send, shorten
 from pybridge.r.installation import environment, find_r, need_rpy2, why_not_started
 from pybridge.r.reader import decode, decode_file
@@ -41,6 +41,21 @@ def _import_path() -> list[str]:
     others = [i for i, at in enumerate(path) if os.path.isdir(os.path.join(at, "pybridge"))]
     first = others[0] if others else len(path)
     return path if path[first : first + 1] == [root] else [*path[:first], root, *path[first:]]
+
+
+def _python() -> str:
+    """The program of this Python; where Python is inside another program there may be none."""
+    program = sys.executable
+    if program and os.access(program, os.X_OK):
+        return program
+    raise EngineUnavailable(
+        "R needs a child process of this Python, and its program is not known",
+        code="no_python",
+        field="sys.executable",
+        expected="the path of a Python that may be run",
+        got=repr(program),
+        hint="Set sys.executable to the Python whose packages are used here.",
+    )
 
 
 class Worker:
@@ -87,7 +102,7 @@ class Worker:
         given = (theirs, files["theirs too"], files["to_r"], files["from_r"])
         # Its own session: Ctrl-C reaches the host alone, which then stops the child.
         self.child = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", _BOOT.format(path=_import_path())]
+            [_python(), "-W", "ignore", "-c", _BOOT.format(path=_import_path())]
             + [str(file) for file in given],
             stdin=subprocess.DEVNULL,
             stdout=log,

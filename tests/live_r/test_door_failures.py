@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from pybridge.errors import EngineTimeout, WorkerDied
+from pybridge.errors import EngineTimeout, EngineUnavailable, WorkerDied
 from pybridge.r import call, call_many, shutdown
 from pybridge.r.pool import pool
 
@@ -251,7 +251,7 @@ def test_ctrl_c_again_and_again(run_python):
         def held():
             while not over.is_set():
                 try:
-                    call("selftest_sleep", {"seconds": 60.0})
+                    call("selftest_sleep", {"seconds": 3.0})
                 except KeyboardInterrupt:
                     pass
 
@@ -305,3 +305,13 @@ def test_without_standard_input_and_output(closed, tmp_path):
         ["sh", "-c", command, "sh", sys.executable, "-c", dedent(code), str(path)], timeout=90
     )
     assert path.read_text() == "100000.0 ok"
+
+
+@pytest.mark.parametrize("program", ["", None, "/no/such/python"])
+def test_a_python_whose_program_is_not_known(monkeypatch, program):
+    shutdown()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", program)
+        with pytest.raises(EngineUnavailable) as caught:
+            call("selftest_echo", {})
+    assert caught.value.code == "no_python" and works()

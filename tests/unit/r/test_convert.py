@@ -1,5 +1,6 @@
 """The policy of the border: what crosses to R, in which form, and what is refused by name."""
 
+import enum
 import numpy as np
 import pandas as pd
 import pytest
@@ -192,3 +193,11 @@ def test_categories_that_are_not_text_are_refused():
 def test_factors_with_codes_out_of_range_are_refused():
     assert refused(Factor(np.array([2]), ("a",)), "g").field == "g"
     assert refused(Factor(np.array([0]), ("a", "a")), "g").field == "g"
+
+
+def test_text_of_a_class_of_its_own_stays_what_it_is():
+    class Region(str, enum.Enum):
+        NORTH = "north"
+
+    assert to_r({"x": [Region.NORTH], "y": Region.NORTH}) == {"x": ["north"], "y": ["north"]}
+    assert type(to_r({"x": [Region.NORTH]})["x"][0]) is str
