@@ -55,6 +55,10 @@ _HINTS = (
         "R has no memory left: fewer domains, or engine='native', whose cost is linear.",
     ),
     (
+        r"cannot open the connection|cannot write all of",
+        "The file cannot be written: look at the rights of its folder and the room on its disk.",
+    ),
+    (
         r"needed|missing values|missing value|length zero|not a number",
         "A value is missing where R needs one: look for missing, infinite and constant columns.",
     ),

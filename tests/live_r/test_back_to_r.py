@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pybridge as pb
-from pybridge.errors import InputError
+from pybridge.errors import EngineError, InputError
 from validation.cases.fay_herriot import load as load_area_case
 from validation.cases.taxonomy import load_area, load_taxonomy
 
@@ -136,3 +136,16 @@ def test_the_object_names_coefficients_as_the_user_does(plain_r, tmp_path):
     )
     assert found["terms"] == ["intrcpt", "x1", "cover", "x4"]
     np.testing.assert_array_equal(found["beta"], fit.coefficients["estimate"])
+
+
+def test_an_object_that_does_not_fit_on_the_disk_is_not_a_success(fits):
+    # R closes the file without a word there; /dev/full is a disk without room.
+    for name, (fit, _, _) in fits.items():
+        with pytest.raises(EngineError) as caught:
+            fit.to_rds("/dev/full")
+        assert "cannot write all" in str(caught.value.got), name
+        assert "room" in str(caught.value.hint)
+    table = load_area_case("milk").frame()
+    with pytest.raises(EngineError, match="cannot open the connection") as caught:
+        pb.fay_herriot(load_area_case("milk").formula, table).to_rds("/proc/fit.rds")
+    assert "rights" in str(caught.value.hint)

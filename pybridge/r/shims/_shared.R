@@ -83,7 +83,19 @@ shared_keep <- function(object, path, labels = NULL, columns = NULL) {
   if (is.null(path)) return(invisible(NULL))
   if (length(columns)) attr(object, "columns") <- unlist(columns)
   if (!is.null(labels)) attr(object, "rows") <- shared_frame(labels)
-  saveRDS(object, path, version = 2L)
+  file <- gzfile(path, "wb")
+  # R says nothing where the disk was full when it closed the file.
+  whole <- tryCatch({
+    saveRDS(object, file, version = 2L)
+    close(file)
+    file <- NULL
+    readRDS(path)
+    TRUE
+  }, error = function(condition) FALSE)
+  if (whole) return(invisible(NULL))
+  if (!is.null(file)) close(file)
+  if (isTRUE(file.size(path) > 0)) unlink(path) # and no device
+  stop("cannot write all of the object to ", path, call. = FALSE)
 }
 
 # The design matrix of a formula without a left-hand side, missing values passed on.

@@ -46,6 +46,6 @@ evd_save <- function(inputs) {
   threshold <- if (guarded) 0 else inputs$threshold
   fit <- do.call(evd::fpot, c(list(x = x, threshold = threshold), arguments))
   fit$unit <- unit
-  saveRDS(fit, inputs$path)
+  shared_keep(fit, inputs$path)
   list(saved = inputs$path)
 }

@@ -45,7 +45,7 @@ evd_tail_keep <- function(fit, inputs) {
     fit$unit <- inputs$unit
     fit <- evd_tail_with_model(fit, inputs)
   }
-  saveRDS(fit, inputs$file, version = 2L)
+  shared_keep(fit, inputs$file)
 }
 
 evd_tail_with_model <- function(fit, inputs) {
@@ -62,7 +62,7 @@ evd_tail_profile <- function(inputs) {
   found <- do.call(stats::profile, c(list(fit), inputs$profile))
   if (!is.null(inputs$file)) {
     if (isTRUE(inputs$guarded)) attr(found, "unit") <- inputs$unit
-    saveRDS(found, inputs$file, version = 2L)
+    shared_keep(found, inputs$file)
   }
   ends <- stats::confint(found, level = inputs$level)
   list(
@@ -165,7 +165,7 @@ evd_tail_exiplot <- function(inputs) {
 }
 
 evd_tail_kept <- function(found, inputs) {
-  if (!is.null(inputs$file)) saveRDS(found, inputs$file, version = 2L)
+  shared_keep(found, inputs$file)
 }
 
 # evd::clusters: the values of each cluster with their places, and the largest of each.

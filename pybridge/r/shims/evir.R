@@ -7,7 +7,7 @@ evir_gpd <- function(inputs) {
   fit <- do.call(evir::gpd, c(list(inputs$data / inputs$unit), words))
   if (!is.null(inputs$file)) {
     if (inputs$unit != 1) fit$unit <- inputs$unit
-    saveRDS(fit, inputs$file, version = 2L)
+    shared_keep(fit, inputs$file)
   }
   list(
     par.ests = unname(fit$par.ests), par.ses = unname(fit$par.ses), varcov = unname(fit$varcov),

@@ -37,6 +37,6 @@ ismev_save <- function(inputs) {
   unit <- shared_unit(inputs)
   fit <- ismev_fit(inputs, unit)
   fit$unit <- unit
-  saveRDS(fit, inputs$path)
+  shared_keep(fit, inputs$path)
   list(saved = inputs$path)
 }

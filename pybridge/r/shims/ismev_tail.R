@@ -71,7 +71,7 @@ ismev_tail_kept <- function(fit, inputs) {
     user <- ismev_tail_user(fit, inputs)
     fit$user <- list(mle = user$mle_user, cov = user$cov_user, se = sqrt(diag(user$cov_user)))
   }
-  saveRDS(fit, inputs$file, version = 2L)
+  shared_keep(fit, inputs$file)
 }
 
 # ismev's functions that only draw, run with a pen that writes down what they draw: plot, lines,
@@ -125,7 +125,7 @@ ismev_tail_gpd_fitrange <- function(inputs) {
   if (isTRUE(inputs$each)) {
     ends <- c(inputs$umin, inputs$umax) / inputs$unit
     found <- ismev_tail_each(inputs$data / inputs$unit, ends, inputs$arguments)
-    if (!is.null(inputs$file)) saveRDS(found, inputs$file, version = 2L)
+    shared_keep(found, inputs$file)
     return(found)
   }
   grDevices::pdf(file = NULL)
@@ -134,7 +134,7 @@ ismev_tail_gpd_fitrange <- function(inputs) {
   found <- do.call(ismev::gpd.fitrange, c(
     list(inputs$data / inputs$unit, inputs$umin / inputs$unit, inputs$umax / inputs$unit),
     inputs$arguments))
-  if (!is.null(inputs$file)) saveRDS(found, inputs$file, version = 2L)
+  shared_keep(found, inputs$file)
   lapply(found, unname)
 }
 
@@ -198,7 +198,7 @@ ismev_tail_parts <- function(seen) {
 # ismev::mrl.plot: the mean excess and its band.
 ismev_tail_mrl_plot <- function(inputs) {
   seen <- ismev_tail_drawn("mrl.plot", c(list(inputs$data / inputs$unit), inputs$arguments))
-  if (!is.null(inputs$file)) saveRDS(seen, inputs$file, version = 2L)
+  shared_keep(seen, inputs$file)
   list(u = seen[[1L]][[2L]], mean = seen[[1L]][[3L]],
     lower_u = seen[[2L]][[2L]], lower = seen[[2L]][[3L]],
     upper_u = seen[[3L]][[2L]], upper = seen[[3L]][[3L]])
