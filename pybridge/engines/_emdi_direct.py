@@ -19,8 +19,9 @@ from pybridge._checks import (
 )
 from pybridge._options import MODES, choose, real_number, whole_number, yes_or_no
 from pybridge.engines._emdi_answer import quiet, said
-from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
+from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, crossed, direct_inputs
 from pybridge.engines._emdi_request import seed_on_record
+from pybridge.engines._engine_units import digest
 from pybridge.errors import InputError, PybridgeError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call_many, r_stopped
@@ -104,15 +105,15 @@ def direct(
     table = need_frame("smp_data", smp_data)
     counts = _check_units(table, arguments, guarded=guarded)
     calibration = _calibration(arguments, X_calib, len(table))
-    asked = {**direct_inputs(table, arguments), "X_calib": calibration}
+    asked = direct_inputs(table, arguments, calibration)
     limit = SECONDS if time_limit is None and guarded else time_limit
     (reply,) = call_many("emdi_direct", [asked], packages=("emdi",), time_limit=limit)
     if reply.error is not None:
         raise _stopped(reply)
     reply.warn("emdi")
-    if calibration is not None:
-        arguments["X_calib"] = calibration.shape
-    return _record(reply, arguments, counts, guarded=guarded, mode=mode)
+    arguments["X_calib"] = None if calibration is None else calibration.shape
+    units = digest(crossed(asked))
+    return _record(reply, arguments, counts, units, guarded=guarded, mode=mode)
 
 
 def _stopped(reply: Reply) -> PybridgeError:
@@ -236,6 +237,7 @@ def _record(
     reply: Reply,
     arguments: dict[str, Any],
     counts: Mapping[str, tuple[Any, int]],
+    units: str,
     *,
     guarded: bool,
     mode: str,
@@ -247,7 +249,7 @@ def _record(
     order = [place[label] for label in counts] if guarded else list(range(len(theirs)))
     domains = np.empty(len(order), dtype=object)
     domains[:] = [counts[theirs[k]][0] for k in order]
-    units = np.array([counts[theirs[k]][1] for k in order])
+    sizes = np.array([counts[theirs[k]][1] for k in order])
     estimate = quiet(value["estimate"])[order]
     variance = replicates = None
     if value["variance"] is not None:
@@ -260,15 +262,16 @@ def _record(
             "emdi accepts a design and does not use it: the bootstrap draws from all units"
         )
     if guarded:
-        notes += _cleaned(estimate, variance, names, domains, units)
+        notes += _cleaned(estimate, variance, names, domains, sizes)
     return EmdiDirect(
         domains=domains,
         names=names,
-        n_labelled=units,
+        n_labelled=sizes,
         estimate=estimate,
         variance=variance,
         replicates=replicates,
         arguments=arguments,
+        units=units,
         conditions=(*said(reply), *notes),
         provenance=provenance(
             "emdi",

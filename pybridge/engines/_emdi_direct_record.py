@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._files import need_parent
-from pybridge._checks import need_frame
+from pybridge._checks import real_array
+from pybridge._files import need_parent, write_text
 from pybridge._record import Record
+from pybridge.engines._engine_units import need_same_units, need_units
 from pybridge.engines._r_formula import r_names
+from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
 GROUPS = ("Quantiles", "Poverty", "Inequality", "Custom")
 SECONDS = 3600.0
+_ROLES = ("y", "smp_domains", "weights", "design")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class EmdiDirect(Record):
-    """Direct estimates of k indicators in m domains; it holds no units.
+    """Direct estimates of k indicators in m domains; it holds no units, but knows them again.
 
     Attributes
     ----------
@@ -45,6 +48,8 @@ class EmdiDirect(Record):
         The poverty line that was used; NaN where R's own function gave it.
     arguments : mapping
         emdi's own arguments by its own names.
+    units : str
+        A digest of the units, so that others are not taken for them.
     conditions : tuple of str
     provenance : Provenance
     """
@@ -56,6 +61,7 @@ class EmdiDirect(Record):
     variance: np.ndarray | None
     replicates: np.ndarray | None
     arguments: Mapping[str, Any]
+    units: str
     conditions: tuple[str, ...]
     provenance: Provenance
 
@@ -93,27 +99,89 @@ class EmdiDirect(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
-        """Save emdi's own object, estimated again from the units, which the record does not hold.
+    def r_script(
+        self, path: str | PathLike[str] | None = None, data: Any = None, X_calib: Any = None
+    ) -> str:
+        """A complete R script, units included, that gives emdi's numbers under plain Rscript.
+
+        What the guarded mode takes back, the variance of a domain with one unit and a Gini
+        coefficient outside [0, 1], is there as emdi has it.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        data : pandas.DataFrame
+            The units again, which the record does not hold.
+        X_calib : array, optional
+            The auxiliary variables again, where R calibrated.
+
+        Raises
+        ------
+        InputError
+            Without the units, or with others.
+        """
+        from pybridge.engines._emdi_direct_script import direct_script
+
+        text = direct_script(self._complete(data, X_calib))
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def to_rds(self, path: str | PathLike[str], data: Any = None, X_calib: Any = None) -> Path:
+        """Save emdi's own object, estimated again from the units, for ``readRDS()``.
 
         Parameters
         ----------
         path : path
-        data : pandas.DataFrame
-            The sample again.
+        data, X_calib
+            As in `r_script`.
+
+        Raises
+        ------
+        InputError
+            Without the units, or with others.
         """
-        table = need_frame("data", data)
         place = need_parent(path)  # R may work in another folder
-        asked = {**direct_inputs(table, dict(self.arguments)), "path": str(place)}
+        asked = {**self._complete(data, X_calib), "path": str(place)}
         call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
         return place
 
+    def _complete(self, data: Any, x_calib: Any) -> dict[str, Any]:
+        """What crossed to R, from the units."""
+        columns = list(used_columns(self.arguments))
+        table = need_units(data, columns)
+        calibrated = self.arguments["X_calib"] is not None
+        if calibrated and x_calib is None:
+            raise InputError(
+                "the record does not keep the auxiliary variables",
+                code="missing_argument",
+                field="X_calib",
+                expected="X_calib=, the array that was used",
+                got=None,
+            )
+        matrix = real_array("X_calib", x_calib) if calibrated else None
+        asked = direct_inputs(table, dict(self.arguments), matrix)
+        need_same_units(crossed(asked), self.units, columns=columns)
+        return asked
 
-def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, Any]:
+
+def used_columns(arguments: Mapping[str, Any]) -> dict[str, None]:
+    """The columns of units that emdi uses."""
+    return dict.fromkeys(arguments[role] for role in _ROLES if arguments[role] is not None)
+
+
+def crossed(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """All numbers of the units as they crossed, for their digest."""
+    matrix = inputs["X_calib"]
+    return {**inputs["smp_data"], **({} if matrix is None else {"X_calib": matrix})}
+
+
+def direct_inputs(
+    table: pd.DataFrame, arguments: dict[str, Any], x_calib: np.ndarray | None
+) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
-    roles = ("y", "smp_domains", "weights", "design")
-    used = dict.fromkeys(arguments[role] for role in roles if arguments[role] is not None)
-    names = r_names(used, table=table)
+    names = r_names(used_columns(arguments), table=table)
     columns: dict[str, Any] = {}
     for column, name in names.items():
         values = table[column]
@@ -122,8 +190,8 @@ def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, A
         else:
             columns[name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
     words = {
-        name: names[value] if name in roles else value
+        name: names[value] if name in _ROLES else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }
-    return {"smp_data": columns, "arguments": words}
+    return {"smp_data": columns, "arguments": words, "X_calib": x_calib}
