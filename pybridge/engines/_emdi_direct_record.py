@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybridge._checks import need_columns, need_frame
 from pybridge._files import need_parent
-from pybridge._checks import need_frame
+from pybridge._integers import Integers
 from pybridge._record import Record
+from pybridge.engines._emdi_calibration import calibration
+from pybridge.engines._engine_units import digest
 from pybridge.engines._r_formula import r_names
+from pybridge.engines._sae_input import column_values
+from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
@@ -45,6 +50,8 @@ class EmdiDirect(Record):
         The poverty line that was used; NaN where R's own function gave it.
     arguments : mapping
         emdi's own arguments by its own names.
+    units : str
+        A digest of the units, so that another sample is not taken for this one.
     conditions : tuple of str
     provenance : Provenance
     """
@@ -56,6 +63,7 @@ class EmdiDirect(Record):
     variance: np.ndarray | None
     replicates: np.ndarray | None
     arguments: Mapping[str, Any]
+    units: str
     conditions: tuple[str, ...]
     provenance: Provenance
 
@@ -93,7 +101,7 @@ class EmdiDirect(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
+    def to_rds(self, path: str | PathLike[str], data: Any = None, X_calib: Any = None) -> Path:
         """Save emdi's own object, estimated again from the units, which the record does not hold.
 
         Parameters
@@ -101,29 +109,61 @@ class EmdiDirect(Record):
         path : path
         data : pandas.DataFrame
             The sample again.
+        X_calib : array, optional
+            Its auxiliary variables again, where variances were calibrated.
+
+        Raises
+        ------
+        InputError
+            ``other_units`` for another sample than the one that was used.
         """
         table = need_frame("data", data)
-        place = need_parent(path)  # R may work in another folder
-        asked = {**direct_inputs(table, dict(self.arguments)), "path": str(place)}
+        guarded = self.provenance.options["mode"] == "guarded"
+        asked = direct_inputs(table, dict(self.arguments), X_calib, guarded=guarded)
+        if direct_digest(asked) != self.units:
+            raise InputError(
+                "this is not the sample that was used",
+                code="other_units",
+                field="data",
+                expected="the same rows, and the same X_calib",
+                got=f"{len(table)} rows that differ",
+            )
+        asked["path"] = str(need_parent(path))  # R may work in another folder
         call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
-        return place
+        return Path(asked["path"])
 
 
-def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, Any]:
+def direct_inputs(
+    table: pd.DataFrame, arguments: dict[str, Any], X_calib: Any, *, guarded: bool
+) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
     roles = ("y", "smp_domains", "weights", "design")
     used = dict.fromkeys(arguments[role] for role in roles if arguments[role] is not None)
+    need_columns(table, used, field="data")
+    matrix = calibration(arguments, X_calib, len(table), guarded=guarded)
+    if matrix is not None and guarded and arguments["na.rm"]:
+        seen = table[[arguments["y"], arguments["weights"]]].notna().all(axis=1).to_numpy()
+        table, matrix = table[seen], matrix[seen]
     names = r_names(used, table=table)
     columns: dict[str, Any] = {}
     for column, name in names.items():
-        values = table[column]
         if column in (arguments["smp_domains"], arguments["design"]):
-            columns[name] = [str(label) for label in values]
+            columns[name] = [str(label) for label in table[column]]
         else:
-            columns[name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            whole = None if guarded else column_values(table[column], integers=True)
+            numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+            columns[name] = whole if isinstance(whole, Integers) else numbers
     words = {
         name: names[value] if name in roles else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }
-    return {"smp_data": columns, "arguments": words}
+    return {"smp_data": columns, "arguments": words, "X_calib": matrix}
+
+
+def direct_digest(asked: Mapping[str, Any]) -> str:
+    """What `direct_inputs` made, as a digest of the units in it."""
+    columns = {name: np.asarray(values) for name, values in asked["smp_data"].items()}
+    if asked["X_calib"] is not None:
+        columns["X_calib"] = asked["X_calib"]
+    return digest(columns)
