@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._options import MODES, choose
+from pybridge._options import MODES, choose, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_benchmark import EmdiBenchmark
 from pybridge.engines._emdi_direct_record import GROUPS, EmdiDirect
@@ -156,6 +156,7 @@ def compare_pred(
     """
     pair = [need_record(name, one) for name, one in (("object1", object1), ("object2", object2))]
     first, second = ({str(label) for label in one.domains} for one in pair)
+    yes_or_no("MSE", MSE)
     small, large = sorted((first, second), key=len)
     if small - large:
         raise InputError(
@@ -202,6 +203,8 @@ def estimators(
         known = {**known, "mse": None, "benchmarked": benchmarked}
     for word in words:
         choose("indicator", word, allowed)
+    yes_or_no("MSE", MSE)
+    yes_or_no("CV", CV)
     if MSE or CV:
         need_mse("object", object if benchmarked is not None else one)
     asked = {"object": known, "indicator": words, "MSE": bool(MSE), "CV": bool(CV)}

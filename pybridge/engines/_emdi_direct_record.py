@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import real_array
 from pybridge._files import need_parent, write_text
+from pybridge._integers import Integers
 from pybridge._record import Record
+from pybridge.engines._emdi_calibration import calibration
 from pybridge.engines._engine_units import need_same_units, need_units
 from pybridge.engines._r_formula import r_names
-from pybridge.errors import InputError
+from pybridge.engines._sae_input import column_values
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
@@ -27,7 +28,7 @@ _ROLES = ("y", "smp_domains", "weights", "design")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class EmdiDirect(Record):
-    """Direct estimates of k indicators in m domains; it holds no units, but knows them again.
+    """Direct estimates of k indicators in m domains; it holds no units.
 
     Attributes
     ----------
@@ -49,7 +50,7 @@ class EmdiDirect(Record):
     arguments : mapping
         emdi's own arguments by its own names.
     units : str
-        A digest of the units, so that others are not taken for them.
+        A digest of the units, so that another sample is not taken for this one.
     conditions : tuple of str
     provenance : Provenance
     """
@@ -112,14 +113,14 @@ class EmdiDirect(Record):
         path : path, optional
             Where to write it too.
         data : pandas.DataFrame
-            The units again, which the record does not hold.
+            The sample again, which the record does not hold.
         X_calib : array, optional
-            The auxiliary variables again, where R calibrated.
+            Its auxiliary variables again, where variances were calibrated.
 
         Raises
         ------
         InputError
-            Without the units, or with others.
+            Without the sample, or with another one (``other_units``).
         """
         from pybridge.engines._emdi_direct_script import direct_script
 
@@ -140,7 +141,7 @@ class EmdiDirect(Record):
         Raises
         ------
         InputError
-            Without the units, or with others.
+            As in `r_script`.
         """
         place = need_parent(path)  # R may work in another folder
         asked = {**self._complete(data, X_calib), "path": str(place)}
@@ -151,17 +152,8 @@ class EmdiDirect(Record):
         """What crossed to R, from the units."""
         columns = list(used_columns(self.arguments))
         table = need_units(data, columns)
-        calibrated = self.arguments["X_calib"] is not None
-        if calibrated and x_calib is None:
-            raise InputError(
-                "the record does not keep the auxiliary variables",
-                code="missing_argument",
-                field="X_calib",
-                expected="X_calib=, the array that was used",
-                got=None,
-            )
-        matrix = real_array("X_calib", x_calib) if calibrated else None
-        asked = direct_inputs(table, dict(self.arguments), matrix)
+        guarded = self.provenance.options["mode"] == "guarded"
+        asked = direct_inputs(table, dict(self.arguments), x_calib, guarded=guarded)
         need_same_units(crossed(asked), self.units, columns=columns)
         return asked
 
@@ -171,27 +163,32 @@ def used_columns(arguments: Mapping[str, Any]) -> dict[str, None]:
     return dict.fromkeys(arguments[role] for role in _ROLES if arguments[role] is not None)
 
 
-def crossed(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """All numbers of the units as they crossed, for their digest."""
-    matrix = inputs["X_calib"]
-    return {**inputs["smp_data"], **({} if matrix is None else {"X_calib": matrix})}
-
-
 def direct_inputs(
-    table: pd.DataFrame, arguments: dict[str, Any], x_calib: np.ndarray | None
+    table: pd.DataFrame, arguments: dict[str, Any], X_calib: Any, *, guarded: bool
 ) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
+    matrix = calibration(arguments, X_calib, len(table), guarded=guarded)
+    if matrix is not None and guarded and arguments["na.rm"]:
+        seen = table[[arguments["y"], arguments["weights"]]].notna().all(axis=1).to_numpy()
+        table, matrix = table[seen], matrix[seen]
     names = r_names(used_columns(arguments), table=table)
     columns: dict[str, Any] = {}
     for column, name in names.items():
-        values = table[column]
         if column in (arguments["smp_domains"], arguments["design"]):
-            columns[name] = [str(label) for label in values]
+            columns[name] = [str(label) for label in table[column]]
         else:
-            columns[name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            whole = None if guarded else column_values(table[column], integers=True)
+            numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+            columns[name] = whole if isinstance(whole, Integers) else numbers
     words = {
         name: names[value] if name in _ROLES else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }
-    return {"smp_data": columns, "arguments": words, "X_calib": x_calib}
+    return {"smp_data": columns, "arguments": words, "X_calib": matrix}
+
+
+def crossed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What `direct_inputs` made of the units, for their digest."""
+    columns = {name: np.asarray(values) for name, values in asked["smp_data"].items()}
+    return columns if asked["X_calib"] is None else {**columns, "X_calib": asked["X_calib"]}

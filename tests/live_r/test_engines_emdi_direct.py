@@ -1,95 +1,119 @@
-"""emdi::direct back in R: the object and the script give the record's numbers from the units."""
+"""emdi::direct: calibrated variances, whole numbers, and the way back from a sample."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pybridge.engines import emdi
-from pybridge.errors import InputError
+from pybridge.errors import EngineWarning, InputError
 
 pytestmark = pytest.mark.r("emdi")
 
 
 @pytest.fixture(scope="module")
 def units():
-    rng = np.random.default_rng(3)
-    n = 60
-    return pd.DataFrame(
-        {
-            "Gebiet": rng.choice(["가", 'b "q"', "c\nd", "NA"], n),
-            "소득": rng.gamma(2.0, 5.0, n),
-            "w": rng.uniform(1.0, 4.0, n),
-            "state": rng.choice(["n", "s"], n),
-        }
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {"d": rng.choice(list("abc"), 60), "y": rng.gamma(2, 5, 60), "w": rng.uniform(1, 5, 60)}
     )
+    table.loc[[3, 7, 20], "y"] = np.nan
+    return table, np.column_stack([np.ones(60), rng.uniform(0, 1, 60)])
 
 
-X_CALIB = np.c_[np.ones(60), np.random.default_rng(4).normal(size=60)]
-WAYS = {
-    "plain": {},
-    "no seed": {"seed": None, "threshold": 6.0},
-    "bootstrap": {"var": True, "B": 4, "weights": "w", "design": "state", "na_rm": True},
-    "functions": {
-        "var": True,
-        "B": 3,
-        "seed": None,
-        "threshold": "function(y, weights) {\n  0.5 * mean(y) # 절반\n}",
-        "custom_indicator": {"my max": "function(y, weights, threshold) max(y) - threshold"},
-    },
-    "calibrated": {
-        "var": True,
-        "B": 3,
-        "weights": "w",
-        "boot_type": "calibrate",
-        "X_calib": X_CALIB,
-        "totals": [150.0, 3.0],
-    },
-}
-SHOW = """
-show("class", class(x))
-for (name in names(x$ind)[-1]) show(gsub(" ", "_", name), x$ind[[name]])
-for (name in names(x$MSE)[-1]) show(gsub(" ", "_", paste0("var.", name)), x$MSE[[name]])
+WORDS = {"y": "y", "smp_domains": "d", "weights": "w", "threshold": 6.0, "na_rm": True}
+CALIBRATED = {"var": True, "B": 10, "boot_type": "calibrate", "totals": [200.0, 100.0]}
+
+
+def vector(values):
+    return "c(" + ", ".join("NA" if np.isnan(v) else float(v).hex() for v in values) + ")"
+
+
+SHOWN = """
+X <- cbind(1, {x})
+f <- function(d, X) emdi::direct("y", d, "d", weights = "w", threshold = 6, var = TRUE, B = 10,
+  boot_type = "calibrate", X_calib = X, totals = c(200, 100), na.rm = TRUE)
+d <- data.frame(d = c({d}), y = {y}, w = {w})
+RNGkind("Mersenne-Twister", "Inversion", "Rejection")
+seen <- !is.na(d$y)
+show("own", as.matrix(f(d, X)$MSE[-1]))
+show("dropped", as.matrix(f(d[seen, ], X[seen, ])$MSE[-1]))
 """
 
 
-@pytest.mark.parametrize("by", ["script", "object"])
-@pytest.mark.parametrize("way", WAYS)
-def test_r_gives_the_numbers_of_the_record(way, by, units, tmp_path, plain_r):
-    found = emdi.direct("소득", units, "Gebiet", mode="raw", **WAYS[way])
-    again = {"X_calib": X_CALIB} if way == "calibrated" else {}
-    if by == "script":
-        code = found.r_script(tmp_path / "direct.R", units, **again)
-        assert (tmp_path / "direct.R").read_text() == code and code.isascii()
-        back = plain_r(f"{code}\nx <- object\n{SHOW}")
-    else:
-        path = found.to_rds(tmp_path / "direct.rds", units, **again)
-        back = plain_r(f'x <- readRDS("{path}")\n{SHOW}')
-    assert back["class"] == ["direct", "emdi"]
-    for k, name in enumerate(found.names):
-        key = name.replace(" ", "_")
-        np.testing.assert_array_equal(back[key], found.estimate[:, k])
-        if found.variance is not None:
-            np.testing.assert_array_equal(back[f"var.{key}"], found.variance[:, k])
+def test_what_na_rm_drops_is_dropped_from_the_auxiliary_variables(units, plain_r):
+    table, x = units
+    labels = ", ".join(f'"{label}"' for label in table["d"])
+    found = plain_r(
+        SHOWN.format(x=vector(x[:, 1]), d=labels, y=vector(table["y"]), w=vector(table["w"]))
+    )
+    assert found["own"] != found["dropped"]
+    raw = emdi.direct(smp_data=table, X_calib=x, mode="raw", **WORDS, **CALIBRATED)
+    assert list(raw.variance.ravel(order="F")) == found["own"]
+    guarded = emdi.direct(smp_data=table, X_calib=x, **WORDS, **CALIBRATED)
+    order = np.argsort(guarded.domains.astype(str))
+    assert list(guarded.variance[order].ravel(order="F")) == found["dropped"]
+    assert any("X_calib" in line for line in guarded.conditions)
+    assert guarded.n_labelled.sum() == 57
 
 
-def test_other_units_are_refused(units, tmp_path):
-    found = emdi.direct("소득", units, "Gebiet")
-    for back in (found.r_script, found.to_rds):
-        for data, code in (
-            (None, "missing_argument"),
-            (units[::-1], "other_units"),
-            (units.assign(소득=units["소득"] + 1), "other_units"),
-            (units.drop(columns="소득"), "missing_column"),
-        ):
-            with pytest.raises(InputError) as error:
-                back(tmp_path / "x", data)
-            assert error.value.code == code
-    assert found.r_script(data=units.assign(more=1))
-    calibrated = emdi.direct("소득", units, "Gebiet", **WAYS["calibrated"])
-    with pytest.raises(InputError, match="auxiliary"):
-        calibrated.to_rds(tmp_path / "x", units)
-    with pytest.raises(InputError) as error:
-        calibrated.to_rds(tmp_path / "x", units, X_calib=X_CALIB + 1)
-    assert error.value.code == "other_units"
+@pytest.mark.parametrize("mode", ["guarded", "raw"])
+def test_calibrated_estimates_go_back_with_their_auxiliary_variables(
+    mode, units, tmp_path, plain_r
+):
+    table, x = units
+    made = emdi.direct(smp_data=table, X_calib=x, mode=mode, **WORDS, **CALIBRATED)
+    path = made.to_rds(tmp_path / "direct.rds", table, X_calib=x)
+    back = plain_r(f'x <- readRDS("{path}"); show("d", x$ind$Domain); show("v", x$MSE$Mean)')
+    assert dict(zip(back["d"], back["v"])) == dict(zip(made.domains, made.variance[:, 0]))
+    with pytest.raises(InputError) as caught:
+        made.to_rds(tmp_path / "direct.rds", table)
+    assert caught.value.field == "X_calib"
+
+
+def test_another_sample_is_not_taken_for_this_one(units, tmp_path):
+    table, _ = units
+    made = emdi.direct(smp_data=table, **WORDS)
+    for other in (table.iloc[1:], table.assign(y=table["y"] * 2)):
+        with pytest.raises(InputError) as caught:
+            made.to_rds(tmp_path / "direct.rds", other)
+        assert caught.value.code == "other_units" and not (tmp_path / "direct.rds").exists()
+
+
+def test_totals_must_fit_the_auxiliary_variables(units):
+    table, x = units
+    with pytest.raises(InputError) as caught:
+        emdi.direct(smp_data=table, X_calib=x, **WORDS, **{**CALIBRATED, "totals": [1.0, 2.0, 3.0]})
+    assert caught.value.field == "totals" and caught.value.expected == "2 numbers"
+    x = x.copy()
+    x[4, 1] = np.nan
+    with pytest.raises(InputError) as caught:
+        emdi.direct(smp_data=table, X_calib=x, **WORDS, **CALIBRATED)
+    assert caught.value.field == "X_calib" and "4" in caught.value.got
+
+
+def test_whole_numbers_are_integers_in_raw_mode(plain_r):
+    y, w = np.arange(1, 41) * 10000, np.resize([7, 800, 90], 40) * 1000
+    table = pd.DataFrame({"d": np.resize([2, 10, 1], 40), "y": y, "w": w})
+    written = ", ".join(f"{name} = c({', '.join(f'{v}L' for v in table[name])})" for name in table)
+    found = plain_r(
+        f"""
+        x <- emdi::direct("y", data.frame({written}), "d", weights = "w", threshold = 90000)
+        show("d", x$ind$Domain); show("mean", x$ind$Mean); show("gini", x$ind$Gini)
+        """
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        words = {"y": "y", "smp_domains": "d", "weights": "w", "threshold": 90000.0}
+        raw, guarded = (
+            emdi.direct(smp_data=table, mode=mode, **words) for mode in ("raw", "guarded")
+        )
+    gini = raw.names.index("Gini")
+    assert [str(label) for label in raw.domains] == found["d"]
+    np.testing.assert_array_equal(raw.estimate[:, 0], found["mean"])
+    np.testing.assert_array_equal(raw.estimate[:, gini], found["gini"])
+    assert np.isnan(found["gini"]).any()  # R's integers overflow
+    assert np.isfinite(guarded.estimate[:, gini]).all()
