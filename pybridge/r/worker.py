@@ -115,9 +115,10 @@ def _reply(pipe: int, file: int, view: memoryview) -> None:
 
 
 def _serve(requests: int, replies: int, incoming: int, outgoing: int) -> None:
-    from pybridge.r.embedded import rpy2_version, start_r
+    from pybridge.r.embedded import limit_stack, rpy2_version, start_r
 
     answer = start_r()
+    limit_stack()
     buffer = bytearray()
     _write(replies, READY, json.dumps({"rpy2": rpy2_version()}).encode())
     while True:
