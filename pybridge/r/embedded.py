@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -96,13 +97,18 @@ def session_folder() -> str:
     import rpy2.rinterface
     from rpy2.rinterface_lib import embedded
 
-    return str(rpy2.rinterface.baseenv["tempdir"]()[0]) if embedded.isinitialized() else ""
+    if not embedded.isinitialized():
+        return ""
+    folder = str(rpy2.rinterface.baseenv["tempdir"]()[0])
+    # What R made has such a name; a profile may have put a folder of the user's in its place.
+    return folder if re.fullmatch("Rtmp[A-Za-z0-9]{6}", os.path.basename(folder)) else ""
 
 
-def start_r() -> Callable[[Any], memoryview]:
+def start_r(locale: str | None = None) -> Callable[[Any], memoryview]:
     """Start R and return the door: a function from a request to a reply, both bytes.
 
-    The memoryview that it returns lies in R's memory and holds it as long as it lives.
+    Where a ``locale`` is given, R's locale and language are set to what the door needs. The
+    memoryview that it returns lies in R's memory and holds it as long as it lives.
     """
     rinterface = _start_rinterface()
     from rpy2.rinterface_lib import openrlib
@@ -113,6 +119,8 @@ def start_r() -> Callable[[Any], memoryview]:
     rooms = base["new.env"](parent=base["asNamespace"](rinterface.StrSexpVector(["stats"])))
     base["sys.source"](os.path.join(SHIMS, "_door.R"), envir=rooms)
     rooms["door_open"](SHIMS)
+    if locale is not None:
+        rooms["door_settle"](locale)
     door = rooms["door_answer"]
 
     def answer(request: Any) -> memoryview:

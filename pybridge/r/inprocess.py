@@ -52,7 +52,9 @@ def _start() -> Callable[[Any], memoryview]:
     """Start R here, after a child has shown that it starts at all: it may end the process."""
     need_rpy2()
     installation = find_r()
-    Worker().kill()
+    worker = Worker()
+    worker.start()
+    worker.kill()
     before = dict(os.environ)
     on_interrupt = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
