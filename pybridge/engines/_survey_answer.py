@@ -120,7 +120,7 @@ def _refuse_gaps(design: SvyDesign, columns: Sequence[str], call: Mapping[str, A
             )
 
 
-def _refuse_levels(variables: Sequence[str], call: Mapping[str, Any]) -> None:
+def _refuse_levels(variables: np.ndarray, call: Mapping[str, Any]) -> None:
     raise InputError(
         f"the levels of {listed(variables)} are not the same in every group",
         code="levels_differ",

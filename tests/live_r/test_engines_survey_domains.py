@@ -306,13 +306,16 @@ def test_levels_that_differ_between_groups_are_refused_and_r_mixes_them_up(plain
 
 @pytest.mark.parametrize("kind", ["calibrated", "poisson"])
 def test_levels_are_whole_where_groups_keep_all_units(plain_r, kind):
-    code = LEVELS + """
+    code = (
+        LEVELS
+        + """
     d$code <- c(7L, 8L, 7L, 8L, 8L, 9L, 9L, 8L, 9L, 8L)
     d$p <- 1 / (1 + d$w)
     calibrated <- postStratify(svydesign(~ 1, weights = ~ w, data = d), ~ b,
                                data.frame(b = c("p", "q"), Freq = c(10, 20)))
     poisson <- svydesign(~ 1, probs = ~ p, pps = poisson_sampling(d$p), data = d)
     """
+    )
     code += f'show("mean", coef(svyby(~ factor(code), ~ b, {kind}, svymean)))\n'
     table = pd.DataFrame(
         {"code": [7, 8, 7, 8, 8, 9, 9, 8, 9, 8], "b": list("pppppqqqqq"), "w": [1.0, 2.0] * 5}
@@ -326,15 +329,19 @@ def test_levels_are_whole_where_groups_keep_all_units(plain_r, kind):
     assert list(survey.svyby("~factor(code)", "~b", made).estimate) == plain_r(code)["mean"]
 
 
-def test_design_effects_of_ratios_proportional_to_size_are_refused_and_r_takes_other_columns(plain_r):
-    found = plain_r("""
+def test_design_effects_of_ratios_proportional_to_size_are_refused_and_r_takes_other_columns(
+    plain_r,
+):
+    found = plain_r(
+        """
     suppressPackageStartupMessages(library(survey))
     d <- data.frame(y = c(3, 4, 6, 5, 8, 7, 9, 6), x = c(1, 2, 2, 3, 3, 4, 5, 2),
                     b = rep(c("p", "q"), 4), p = c(2, 3, 4, 5, 2, 3, 4, 5) / 10)
     D <- svydesign(~ 1, probs = ~ p, pps = poisson_sampling(d$p), data = d)
     by <- function(...) svyby(~ y, ~ b, D, svyratio, denominator = ~ x, ...)
     show("errors", SE(by())); show("wrong", SE(by(deff = TRUE)))
-    """)
+    """
+    )
     table = pd.DataFrame(
         {"y": [3.0, 4, 6, 5, 8, 7, 9, 6], "x": [1.0, 2, 2, 3, 3, 4, 5, 2], "b": list("pq") * 4}
     ).assign(p=np.array([2.0, 3, 4, 5, 2, 3, 4, 5]) / 10)

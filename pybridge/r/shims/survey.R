@@ -148,6 +148,9 @@ survey_apart <- function(inputs, design) {
     survey_formula(texts$by, inputs), design$variables, na.action = stats::na.pass
   )
   groups <- interaction(unname(as.list(margins)), drop = TRUE, sep = "\037")
+  # survey 4.1 has methods of `[` that are found from its own functions only.
+  part <- function(design, units) design[units, ]
+  environment(part) <- asNamespace("survey")
   found <- character()
   for (text in texts[names(texts) != "by"]) {
     formula <- survey_formula(text, inputs)
@@ -163,7 +166,7 @@ survey_apart <- function(inputs, design) {
     if (!length(whole)) next
     for (group in levels(groups)) {
       # As svyby() takes them: a calibrated design keeps all units, and with them all levels.
-      own <- levels_of(design[which(groups == group), ]$variables)
+      own <- levels_of(part(design, groups %in% group)$variables)
       found <- c(found, names(whole)[!mapply(identical, whole, own[names(whole)])])
     }
   }
