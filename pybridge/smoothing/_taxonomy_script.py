@@ -89,9 +89,7 @@ def _by_metafor(spec: TaxonomySpec, levels: TaxonomyLevels) -> str:
     )
 
 
-def _by_rjags(
-    spec: TaxonomySpec, levels: TaxonomyLevels, prior: TaxonomyPrior, unit: float
-) -> str:
+def _by_rjags(spec: TaxonomySpec, levels: TaxonomyLevels, prior: TaxonomyPrior, unit: float) -> str:
     options = sampler_options(spec)
     shape, scale = prior.arrays(len(levels.names))
     # The codes themselves: R would sort the labels by its locale, and groups draw in their order.
