@@ -188,7 +188,9 @@ def svyby(
     Parameters
     ----------
     formula : str
-        Variables, ``"~ y"``.
+        Variables, ``"~ y"``; of categories a categorical column. A factor that the formula makes,
+        ``"~ factor(g)"``, R makes in every group anew: guarded it is refused where the groups'
+        levels differ, in raw mode where R has no table of them.
     by : str
         The domains, ``"~ county"`` or ``"~ county + type"``; also what R makes of columns,
         ``"~ cut(x, c(0, 10, 50))"``, ``"~ I(x > 10)"``, whose labels are then R's.
