@@ -15,7 +15,7 @@ from pybridge.engines._engine_units import digest
 from pybridge.engines._sae_input import own_labels
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
-from pybridge.engines._survey_units import check_variables, units_for_r
+from pybridge.engines._survey_units import check_variables, refuse_overflow, units_for_r
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -94,6 +94,7 @@ def estimated(
     }
     units = sent_units(design, names)
     reply = requests.ask(_SHIM, {**inputs, "data": units}, asked)
+    refuse_overflow(reply, design)
     if "apart" in reply.value:
         _refuse_levels(_labelled(reply.value["apart"], names), call)
     return _record(design, asked, inputs, names, units, reply)
