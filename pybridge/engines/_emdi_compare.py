@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def _own_correlation(fit: EmdiFit, theirs: float) -> tuple[float, list[str]]:
 def compare_pred(
     object1: EmdiFit | EmdiDirect, object2: EmdiFit | EmdiDirect, MSE: bool = False
 ) -> EmdiTable:
-    """Two sets of estimates side by side, by emdi::compare_pred.
+    """Two sets of estimates side by side, sorted by domain, by emdi::compare_pred.
 
     Parameters
     ----------
@@ -214,10 +215,16 @@ def estimators(
 
 def _table(reply: Reply, title: str, function: str, records: list[Any]) -> EmdiTable:
     labels = {str(label): label for one in records for label in one.domains}
+    domains = np.array([labels[name] for name in reply.value["domain"]], dtype=object)
+    rows = np.arange(len(domains))
+    fits = function == "compare_pred" and all(isinstance(one, EmdiFit) for one in records)
+    if fits and all(isinstance(label, Real) for label in domains):
+        # R's merge() sorts by the domains, which it has as text here and in emdi::direct's object.
+        rows = np.argsort(domains.astype(np.float64), kind="stable")
     return EmdiTable(
-        domains=np.array([labels[name] for name in reply.value["domain"]], dtype=object),
+        domains=domains[rows],
         names=tuple(reply.value["names"]),
-        values=quiet(reply.value["values"]),
+        values=quiet(reply.value["values"])[rows],
         title=title,
         provenance=made_by(function, reply, {}),
     )

@@ -53,6 +53,25 @@ def test_compare_mixes_scales_and_divides_by_zero(austria):
     assert np.isnan(found.engine_correlation) and 0 < found.correlation < 1
 
 
+def test_two_fits_stand_in_r_s_order_of_numbers(plain_r):
+    table = small().assign(d=np.arange(20, 0, -1) * 50)
+    pair = [emdi.fh(formula, "v", table, "d", mode="raw") for formula in ("y ~ x", "y ~ 1")]
+    written = ", ".join(
+        f"{name} = c({', '.join(float(v).hex() for v in table[name])})" for name in ("x", "v", "y")
+    )
+    found = plain_r(
+        f"""
+        d <- data.frame(d = 20:1 * 50L, {written})
+        fits <- lapply(c(y ~ x, y ~ 1), function(f) emdi::fh(f, "v", d, domains = "d"))
+        both <- emdi::compare_pred(fits[[1]], fits[[2]])
+        show("d", both$Domain); show("second", both[[ncol(both)]])
+        """
+    )
+    both = emdi.compare_pred(*pair)
+    assert list(both.domains) == found["d"]
+    assert list(both.values[:, -1]) == found["second"]
+
+
 def test_step_has_the_criteria_of_the_fit_and_method_ml(austria):
     fit = emdi.fh(*MEAN, austria, "Domain", method="ml")
     with pytest.raises(InputError) as caught:
