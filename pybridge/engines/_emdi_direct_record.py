@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pybridge._checks import need_columns, need_frame
-from pybridge._files import need_parent
+from pybridge._files import need_parent, write_text
 from pybridge._integers import Integers
 from pybridge._record import Record
 from pybridge.engines._emdi_calibration import calibration
@@ -25,6 +25,7 @@ from pybridge.r import call
 
 GROUPS = ("Quantiles", "Poverty", "Inequality", "Custom")
 SECONDS = 3600.0
+ROLES = ("y", "smp_domains", "weights", "design")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -117,6 +118,34 @@ class EmdiDirect(Record):
         InputError
             ``other_units`` for another sample than the one that was used.
         """
+        asked = self._asked_again(data, X_calib)
+        asked["path"] = str(need_parent(path))  # R may work in another folder
+        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
+        return Path(asked["path"])
+
+    def r_script(
+        self, path: str | PathLike[str] | None = None, data: Any = None, X_calib: Any = None
+    ) -> str:
+        """A complete R script, the sample included, that gives R's numbers under plain Rscript.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        data, X_calib
+            As in `to_rds`.
+        """
+        from pybridge.engines._emdi_script import direct_script
+
+        asked = self._asked_again(data, X_calib)
+        columns = {self.arguments[role]: asked["arguments"].get(role) for role in ROLES}
+        named = [f"{name} is {own!r}" for own, name in columns.items() if name not in (own, None)]
+        text = direct_script(asked, [*named, *self.conditions])
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def _asked_again(self, data: Any, X_calib: Any) -> dict[str, Any]:
         table = need_frame("data", data)
         guarded = self.provenance.options["mode"] == "guarded"
         asked = direct_inputs(table, dict(self.arguments), X_calib, guarded=guarded)
@@ -128,17 +157,14 @@ class EmdiDirect(Record):
                 expected="the same rows, and the same X_calib",
                 got=f"{len(table)} rows that differ",
             )
-        asked["path"] = str(need_parent(path))  # R may work in another folder
-        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
-        return Path(asked["path"])
+        return asked
 
 
 def direct_inputs(
     table: pd.DataFrame, arguments: dict[str, Any], X_calib: Any, *, guarded: bool
 ) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
-    roles = ("y", "smp_domains", "weights", "design")
-    used = dict.fromkeys(arguments[role] for role in roles if arguments[role] is not None)
+    used = dict.fromkeys(arguments[role] for role in ROLES if arguments[role] is not None)
     need_columns(table, used, field="data")
     matrix = calibration(arguments, X_calib, len(table), guarded=guarded)
     if matrix is not None and guarded and arguments["na.rm"]:
@@ -154,7 +180,7 @@ def direct_inputs(
             numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
             columns[name] = whole if isinstance(whole, Integers) else numbers
     words = {
-        name: names[value] if name in roles else value
+        name: names[value] if name in ROLES else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import warnings
 
 import numpy as np
@@ -117,3 +119,34 @@ def test_whole_numbers_are_integers_in_raw_mode(plain_r):
     np.testing.assert_array_equal(raw.estimate[:, gini], found["gini"])
     assert np.isnan(found["gini"]).any()  # R's integers overflow
     assert np.isfinite(guarded.estimate[:, gini]).all()
+
+
+@pytest.mark.parametrize("mode", ["guarded", "raw"])
+def test_the_script_gives_the_same_digits(mode, units, tmp_path):
+    table, x = units
+    table = table.rename(columns={"d": "Gebiet é", "w": "1w"})
+    table["Gebiet é"] = table["Gebiet é"].map({"a": "가", "b": 'b"\\', "c": "NA"})
+    words = {**WORDS, **CALIBRATED, "smp_domains": "Gebiet é", "weights": "1w"}
+    words["threshold"] = "function(y, weights) 0.5 * median(y, na.rm = TRUE)"
+    words["custom_indicator"] = {"größte": "function(y, weights, threshold) { 'é'; max(y) }"}
+    made = emdi.direct(smp_data=table, X_calib=x, mode=mode, **words)
+    script = made.r_script(tmp_path / "direct.R", table, x)
+    assert script.isascii() and (tmp_path / "direct.R").read_text() == script
+    shown = (
+        'k <- match(enc2utf8(as.character(object$ind$Domain)), c("\\uac00", "b\\"\\\\", "NA"))\n'
+        "for (t in list(object$ind, object$MSE)) {\n"
+        '  cat(sprintf("%a", as.matrix(t[order(k), -1])), sep = "\\n")\n}\n'
+    )
+    (tmp_path / "shown.R").write_text(script + 'cat("SHOWN\\n")\n' + shown)
+    done = subprocess.run(
+        ["Rscript", str(tmp_path / "shown.R")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = [float.fromhex(line) for line in done.stdout.split("SHOWN\n")[1].split()]
+    order = [list(made.domains).index(label) for label in ("가", 'b"\\', "NA")]
+    parts = [values[order].ravel(order="F") for values in (made.estimate, made.variance)]
+    assert found == list(np.concatenate(parts))
