@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge import _r_text as r
 from pybridge._files import write_text
-from pybridge._options import MODES, choose, real_number
+from pybridge._options import MODES, choose, real_number, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_fit import save
@@ -141,6 +141,7 @@ def benchmark(
     fit = need_fit(object)
     target = real_number("benchmark", benchmark)
     choose("type", type, TYPES)
+    yes_or_no("overwrite", overwrite)
     guarded = choose("mode", mode, MODES) == "guarded"
     weights = _shares(share, fit)
     _need_numbers(fit, type)

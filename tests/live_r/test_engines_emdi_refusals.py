@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybridge.engines import emdi
+from pybridge.engines import emdi, sae
 from pybridge.errors import EngineError, InputError
 from tests.live_r.emdi_tables import small
 
@@ -52,3 +52,18 @@ def test_constant_estimates_have_no_spatial_correlation():
     assert caught.value.code == "constant_outcome"
     found = emdi.spatialcor_tests(pd.Series([1.0, 2, 3, 5], index=names), w)
     assert found.values[0] == pytest.approx(-1 / 3)
+
+
+@pytest.mark.parametrize("right", ["x + y", "y", "x + x:y"])
+def test_the_outcome_is_no_covariate(right):
+    """R drops it, or takes columns from memory: delete.response() leaves its terms there."""
+    table = small(seed=1, m=40)
+    for mode in ("raw", "guarded"):
+        with pytest.raises(InputError, match="outcome stands on the right-hand side"):
+            emdi.fh(f"y ~ {right}", "v", table, "d", mode=mode)
+    with pytest.raises(InputError, match="outcome stands on the right-hand side"):
+        sae.mseFH(table, f"y ~ {right}", "v", domain="d")
+    with pytest.raises(InputError, match="outcome stands on the right-hand side"):
+        means = pd.DataFrame({"d": table["d"], "x": table["x"], "y": 1.0})
+        sae.eblupBHF(table, f"y ~ {right}", "d", means, means[["d", "y"]])
+    assert sae.mseFH(table, "y ~ x + I(y^2)", "v", domain="d").status  # another column
