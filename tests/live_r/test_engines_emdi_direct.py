@@ -59,6 +59,7 @@ def test_what_na_rm_drops_is_dropped_from_the_auxiliary_variables(units, plain_r
     order = np.argsort(guarded.domains.astype(str))
     assert list(guarded.variance[order].ravel(order="F")) == found["dropped"]
     assert any("X_calib" in line for line in guarded.conditions)
+    assert guarded.threshold == 6.0
     assert guarded.n_labelled.sum() == 57
 
 
@@ -78,7 +79,8 @@ def test_calibrated_estimates_go_back_with_their_auxiliary_variables(
 
 def test_another_sample_is_not_taken_for_this_one(units, tmp_path):
     table, _ = units
-    made = emdi.direct(smp_data=table, **WORDS)
+    made = emdi.direct(smp_data=table, **{**WORDS, "threshold": None})
+    assert np.isnan(made.threshold) and any("60%" in line for line in made.conditions)
     for other in (table.iloc[1:], table.assign(y=table["y"] * 2)):
         with pytest.raises(InputError) as caught:
             made.to_rds(tmp_path / "direct.rds", other)
