@@ -153,7 +153,12 @@ def benchmark(
         weights = weights / total
         _refuse_far(target, fit.estimate)
     words = {"benchmark": target, "share": weights, "type": type}
-    reply = call("emdi_benchmark", {"object": light(fit), "benchmark": words}, packages=("emdi",))
+    reply = call(
+        "emdi_benchmark",
+        {"object": light(fit), "benchmark": words},
+        packages=("emdi",),
+        what="emdi::benchmark",
+    )
     found = quiet(reply.value["benchmarked"])
     achieved = float(weights @ found)
     if guarded and not abs(achieved - target) <= 1e-8 * max(abs(target), 1e-300):

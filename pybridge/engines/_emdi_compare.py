@@ -115,7 +115,7 @@ def compare(object: EmdiFit, *, mode: str = "guarded") -> EmdiComparison:
     """
     fit = need_fit(object)
     guarded = choose("mode", mode, MODES) == "guarded"
-    reply = call("emdi_compare", {"object": light(fit)}, packages=("emdi",))
+    reply = call("emdi_compare", {"object": light(fit)}, packages=("emdi",), what="emdi::compare")
     value = reply.value
     theirs = _one(value["correlation"])
     ours, notes = theirs, list[str]()
@@ -175,7 +175,7 @@ def compare_pred(
         for name, one in zip(("object1", "object2"), pair):
             need_mse(name, one)
     asked = {"object1": light(pair[0]), "object2": light(pair[1]), "MSE": bool(MSE)}
-    reply = call("emdi_compare_pred", asked, packages=("emdi",))
+    reply = call("emdi_compare_pred", asked, packages=("emdi",), what="emdi::compare_pred")
     title = "mean squared errors" if MSE else "estimates"
     return _table(reply, f"emdi::compare_pred, {title}", "compare_pred", pair)
 
@@ -211,7 +211,7 @@ def estimators(
     # Of several words for a fit emdi looks at one.
     several = isinstance(one, EmdiFit) and len(words) > 1 and "all" not in words
     asked = {"object": known, "indicator": ["all"] if several else words, "MSE": MSE, "CV": CV}
-    reply = call("emdi_estimators", asked, packages=("emdi",))
+    reply = call("emdi_estimators", asked, packages=("emdi",), what="emdi::estimators")
     table = _table(reply, str(reply.value["ind_name"][0]), "estimators", [one])
     if not several:
         return table

@@ -127,7 +127,7 @@ class EmdiDirect(Record):
         """
         asked = self._asked_again(data, X_calib)
         asked["path"] = str(need_parent(path))  # R may work in another folder
-        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
+        call("emdi_direct_save", asked, packages=("emdi",), what="emdi::direct", time_limit=SECONDS)
         return Path(asked["path"])
 
     def r_script(

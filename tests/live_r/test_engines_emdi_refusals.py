@@ -67,3 +67,23 @@ def test_the_outcome_is_no_covariate(right):
         means = pd.DataFrame({"d": table["d"], "x": table["x"], "y": 1.0})
         sae.eblupBHF(table, f"y ~ {right}", "d", means, means[["d", "y"]])
     assert sae.mseFH(table, "y ~ x + I(y^2)", "v", domain="d").status  # another column
+
+
+@pytest.mark.parametrize("absent", [[0, 4], [0, 1]])  # one level, two of three
+def test_a_factor_that_the_other_domains_have_not_all_of(absent):
+    table = small(seed=1, m=40).assign(g=np.resize([7, 8, 9, 8], 40))
+    table["y"] += np.random.default_rng(2).normal(size=40)
+    table.loc[absent, "y"] = np.nan
+    with pytest.raises(EngineError, match="emdi::fh") as stopped:
+        emdi.fh("y ~ x + factor(g)", "v", table, "d", mode="raw", method="ml")
+    assert "categorical" in stopped.value.hint
+    with pytest.raises(InputError) as refused:
+        emdi.fh("y ~ x + factor(g)", "v", table, "d", method="ml")
+    assert "categorical" in refused.value.hint
+    start = emdi.fh("y ~ x", "v", table, "d", mode="raw", method="ml")
+    with pytest.raises(EngineError, match="R stopped in emdi::step") as stopped:
+        emdi.step(start, "~ x + factor(g)", combined_data=table)
+    assert "categorical" in stopped.value.hint
+    table["g"] = table["g"].astype("category")
+    for mode in ("raw", "guarded"):
+        assert np.isfinite(emdi.fh("y ~ x + g", "v", table, "d", mode=mode).estimate).all()
