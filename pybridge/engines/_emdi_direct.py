@@ -22,10 +22,11 @@ from pybridge.engines._emdi_calibration import DROPPED
 from pybridge.engines._emdi_direct_record import (
     SECONDS,
     EmdiDirect,
-    direct_digest,
+    crossed,
     direct_inputs,
 )
 from pybridge.engines._emdi_request import seed_on_record
+from pybridge.engines._engine_units import digest
 from pybridge.errors import InputError, PybridgeError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call_many, r_stopped
@@ -121,7 +122,7 @@ def direct(
         arguments["X_calib"] = asked["X_calib"].shape
         if len(asked["X_calib"]) < len(table):
             notes.append(DROPPED)
-    units = direct_digest(asked)
+    units = digest(crossed(asked))
     return _record(reply, arguments, counts, notes, guarded=guarded, mode=mode, units=units)
 
 

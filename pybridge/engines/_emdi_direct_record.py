@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._checks import need_columns, need_frame
 from pybridge._files import need_parent, write_text
 from pybridge._integers import Integers
 from pybridge._record import Record
 from pybridge.engines._emdi_calibration import calibration
-from pybridge.engines._engine_units import digest
+from pybridge.engines._engine_units import need_same_units, need_units
 from pybridge.engines._r_formula import r_names
 from pybridge.engines._sae_input import column_values
-from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
 GROUPS = ("Quantiles", "Poverty", "Inequality", "Custom")
 SECONDS = 3600.0
-ROLES = ("y", "smp_domains", "weights", "design")
+_ROLES = ("y", "smp_domains", "weights", "design")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -109,75 +107,78 @@ class EmdiDirect(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None, X_calib: Any = None) -> Path:
-        """Save emdi's own object, estimated again from the units, which the record does not hold.
+    def r_script(
+        self, path: str | PathLike[str] | None = None, data: Any = None, X_calib: Any = None
+    ) -> str:
+        """A complete R script, units included, that gives emdi's numbers under plain Rscript.
+
+        What the guarded mode takes back, the variance of a domain with one unit and a Gini
+        coefficient outside [0, 1], is there as emdi has it.
 
         Parameters
         ----------
-        path : path
+        path : path, optional
+            Where to write it too.
         data : pandas.DataFrame
-            The sample again.
+            The sample again, which the record does not hold.
         X_calib : array, optional
             Its auxiliary variables again, where variances were calibrated.
 
         Raises
         ------
         InputError
-            ``other_units`` for another sample than the one that was used.
+            Without the sample, or with another one (``other_units``).
         """
-        asked = self._asked_again(data, X_calib)
-        asked["path"] = str(need_parent(path))  # R may work in another folder
-        call("emdi_direct_save", asked, packages=("emdi",), what="emdi::direct", time_limit=SECONDS)
-        return Path(asked["path"])
+        from pybridge.engines._emdi_direct_script import direct_script
 
-    def r_script(
-        self, path: str | PathLike[str] | None = None, data: Any = None, X_calib: Any = None
-    ) -> str:
-        """A complete R script, the sample included, that gives R's numbers under plain Rscript.
-
-        Parameters
-        ----------
-        path : path, optional
-            Where to write it too.
-        data, X_calib
-            As in `to_rds`.
-        """
-        from pybridge.engines._emdi_script import direct_script
-
-        asked = self._asked_again(data, X_calib)
-        columns = {self.arguments[role]: asked["arguments"].get(role) for role in ROLES}
-        named = [f"{name} is {own!r}" for own, name in columns.items() if name not in (own, None)]
-        text = direct_script(asked, [*named, *self.conditions])
+        text = direct_script(self._complete(data, X_calib))
         if path is not None:
             write_text(path, text)
         return text
 
-    def _asked_again(self, data: Any, X_calib: Any) -> dict[str, Any]:
-        table = need_frame("data", data)
+    def to_rds(self, path: str | PathLike[str], data: Any = None, X_calib: Any = None) -> Path:
+        """Save emdi's own object, estimated again from the units, for ``readRDS()``.
+
+        Parameters
+        ----------
+        path : path
+        data, X_calib
+            As in `r_script`.
+
+        Raises
+        ------
+        InputError
+            As in `r_script`.
+        """
+        place = need_parent(path)  # R may work in another folder
+        asked = {**self._complete(data, X_calib), "path": str(place)}
+        call("emdi_direct_save", asked, packages=("emdi",), what="emdi::direct", time_limit=SECONDS)
+        return place
+
+    def _complete(self, data: Any, x_calib: Any) -> dict[str, Any]:
+        """What crossed to R, from the units."""
+        columns = list(used_columns(self.arguments))
+        table = need_units(data, columns)
         guarded = self.provenance.options["mode"] == "guarded"
-        asked = direct_inputs(table, dict(self.arguments), X_calib, guarded=guarded)
-        if direct_digest(asked) != self.units:
-            raise InputError(
-                "this is not the sample that was used",
-                code="other_units",
-                field="data",
-                expected="the same rows, and the same X_calib",
-                got=f"{len(table)} rows that differ",
-            )
+        asked = direct_inputs(table, dict(self.arguments), x_calib, guarded=guarded)
+        need_same_units(crossed(asked), self.units, columns=columns)
         return asked
+
+
+def used_columns(arguments: Mapping[str, Any]) -> dict[str, None]:
+    """The columns of units that emdi uses."""
+    return dict.fromkeys(arguments[role] for role in _ROLES if arguments[role] is not None)
 
 
 def direct_inputs(
     table: pd.DataFrame, arguments: dict[str, Any], X_calib: Any, *, guarded: bool
 ) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
-    used = dict.fromkeys(arguments[role] for role in ROLES if arguments[role] is not None)
-    need_columns(table, used, field="data")
     matrix = calibration(arguments, X_calib, len(table), guarded=guarded)
     if matrix is not None and guarded and arguments["na.rm"]:
         seen = table[[arguments["y"], arguments["weights"]]].notna().all(axis=1).to_numpy()
         table, matrix = table[seen], matrix[seen]
-    names = r_names(used, table=table)
+    names = r_names(used_columns(arguments), table=table)
     columns: dict[str, Any] = {}
     for column, name in names.items():
         if column in (arguments["smp_domains"], arguments["design"]):
@@ -187,16 +188,14 @@ def direct_inputs(
             numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
             columns[name] = whole if isinstance(whole, Integers) else numbers
     words = {
-        name: names[value] if name in ROLES else value
+        name: names[value] if name in _ROLES else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }
     return {"smp_data": columns, "arguments": words, "X_calib": matrix}
 
 
-def direct_digest(asked: Mapping[str, Any]) -> str:
-    """What `direct_inputs` made, as a digest of the units in it."""
+def crossed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What `direct_inputs` made of the units, for their digest."""
     columns = {name: np.asarray(values) for name, values in asked["smp_data"].items()}
-    if asked["X_calib"] is not None:
-        columns["X_calib"] = asked["X_calib"]
-    return digest(columns)
+    return columns if asked["X_calib"] is None else {**columns, "X_calib": asked["X_calib"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -37,46 +37,6 @@ def fh_script(request: FhRequest) -> str:
         "print(object$model$variance, digits = 10)\n"
     )
     return "\n".join(parts)
-
-
-def direct_script(asked: Mapping[str, Any], told: Iterable[str]) -> str:
-    """The units and the call of emdi::direct.
-
-    Parameters
-    ----------
-    asked : mapping
-        What `direct_inputs` made of the sample.
-    told : iterable of str
-        What the record says beside R's numbers, as comments.
-    """
-    words = ["smp_data = smp_data"]
-    for name, value in asked["arguments"].items():
-        if name == "threshold" and isinstance(value, str):
-            text = _function(value)
-        elif name == "custom_indicator":
-            made = (f"{r.text(key)} = {_function(code)}" for key, code in value.items())
-            text = f"list({', '.join(made)})"
-        else:
-            text = r.value(value)
-        words.append(f"{name} = {text}")
-    parts = ["# emdi::direct\n", *(f"{line}\n" for line in r.EXACT_NUMBERS)]
-    parts += [f"# {r.ascii_line(line)}\n" for line in told]
-    parts.append(f"smp_data <- {r.frame(asked['smp_data'])}\n")
-    if asked["X_calib"] is not None:
-        parts.append(f"X_calib <- {r.matrix(asked['X_calib'])}\n")
-        words.append("X_calib = X_calib")
-    parts.append(
-        'RNGkind("Mersenne-Twister", "Inversion", "Rejection")\n'
-        "object <- emdi::direct(\n  " + ",\n  ".join(words) + "\n)\n"
-        "print(object$ind, digits = 10)\n"
-        "if (!is.null(object$MSE)) print(object$MSE, digits = 10)\n"
-    )
-    return "".join(parts)
-
-
-def _function(code: str) -> str:
-    """An R user's function; as escaped text where R reads it in some locales only."""
-    return f"({code})" if code.isascii() else f"eval(str2lang({r.text(code)}))"
 
 
 def functions(*roots: str) -> str:

@@ -45,6 +45,14 @@ def confint(
     if isinstance(object, EvdProfile):
         return _confint_of_profile(object, names, check_level(level))
     fit = need_fit("object", object)
+    if not fit.request.raw and fit.value.get("std.err") is None:
+        raise InputError(
+            "normal intervals need standard errors",
+            code="no_standard_errors",
+            field="object",
+            expected="a fit with standard errors",
+            got=f"status {fit.status}",
+        )
     asked = request(
         "evd",
         "confint",

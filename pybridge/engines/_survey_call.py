@@ -242,6 +242,15 @@ def svyby(
         "covmat": _covmat(covmat, design) and variances,
         "drop.empty.groups": yes_or_no("drop_empty_groups", drop_empty_groups),
     }
+    if deff and FUN == "svyratio" and design.pps not in (None, "brewer"):
+        raise InputError(
+            "R has no design effects of ratios for sampling proportional to size",
+            code="not_available",
+            field="deff",
+            expected="deff=False, or a design without pps",
+            got=f"pps={design.pps!r}",
+            hint="R's svyby goes on without, and SE() then takes other columns for the errors.",
+        )
     if influence and not (variances and drop_empty_groups):
         raise InputError(
             "influence functions are of groups with units and variances",

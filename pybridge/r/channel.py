@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import tempfile
@@ -32,6 +33,19 @@ def nameless_file() -> int:
         return os.memfd_create("pybridge")
     with tempfile.TemporaryFile(dir=temporary_folder()) as file:
         return os.dup(file.fileno())
+
+
+def above(file: int) -> int:
+    """The same file under a number that is not one of the three standard ones.
+
+    A host without standard input or output (a daemon) has those numbers free, and a child that
+    gets the file under one of them has it covered by its own input or output.
+    """
+    if file > 2:
+        return file
+    other = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(file)
+    return other
 
 
 def shorten(file: int) -> None:

@@ -10,11 +10,13 @@ import pandas as pd
 
 from pybridge._record import FrozenMapping, Record
 from pybridge._version import __version__
-from pybridge.errors import EngineUnavailable
+from pybridge.errors import EngineError, EngineUnavailable
 from pybridge.r.door import call
 from pybridge.r.embedded import rpy2_version
 from pybridge.r.installation import Installation, find_r
 from pybridge.r.packages import Package, minimum, older, packages, unavailable
+
+_LOAD_SECONDS = 120.0
 
 
 def installed_packages(names: Sequence[str]) -> dict[str, str | None]:
@@ -44,6 +46,20 @@ def missing_packages(names: Sequence[str] | None = None) -> list[EngineUnavailab
             errors.append(unavailable(name, "missing", "", ""))
         elif older(version, minimum(name)):
             errors.append(unavailable(name, "old", version, ""))
+    return errors
+
+
+def _broken_packages(names: Sequence[str]) -> list[EngineUnavailable]:
+    """An error for each package that is there and does not load, each tried by itself."""
+    errors = []
+    for name in names:
+        try:
+            call("selftest_echo", {}, packages=[name], time_limit=_LOAD_SECONDS)
+        except EngineUnavailable as error:
+            errors.append(error)
+        except EngineError as error:  # it took R with it, or too long
+            version = installed_packages([name])[name] or ""
+            errors.append(unavailable(name, "broken", version, error.message))
     return errors
 
 
@@ -141,7 +157,7 @@ def _package_line(item: Package, version: str | None) -> str:
 
 
 def doctor() -> Doctor:
-    """Look for R, rpy2 and the packages; R is started in a child process only.
+    """Look for R, rpy2 and the packages, and load each; R is started in a child process only.
 
     Never raises for what is missing: that is what the record says.
     """
@@ -159,6 +175,9 @@ def doctor() -> Doctor:
         fits, libraries = True, tuple(session["libraries"])
         found = installed_packages([item.name for item in packages()])
         missing += missing_packages()
+        faulty = {error.field for error in missing}
+        there = [name for name, version in found.items() if version and name not in faulty]
+        missing += _broken_packages(there)
     except EngineUnavailable as error:
         if error.code != "r_missing" and error.code != "r_too_old":
             missing.append(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pybridge._options import choose, real_number, whole_number
-from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
+from pybridge.errors import EngineUnavailable, EngineWarning, InputError
 from pybridge.r.convert import to_r
 from pybridge.r.packages import minimum, unavailable
-from pybridge.r.stopped import r_stopped
+from pybridge.r.stopped import door_fault, r_stopped
 from pybridge.r.wire import Buffer
 from pybridge.r.writer import encode
 
@@ -202,8 +203,15 @@ def _send(
         )
     from pybridge.r.pool import pool
 
-    with pool().lend(at_least=workers) as worker:
-        return worker.exchange(job, shim, limit)
+    lease = pool().lend(at_least=workers)
+    try:
+        return lease.take().exchange(job, shim, limit)
+    finally:
+        try:
+            lease.end()
+        except BaseException:  # Ctrl-C, once more: without this, the next call would wait for ever
+            lease.end()
+            raise
 
 
 def _send_all(
@@ -213,16 +221,32 @@ def _send_all(
     from pybridge.r.pool import shutdown
 
     count = len(jobs)
+    stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(count) as threads:
-        futures = [threads.submit(_send, job, shim, limit, "worker", count) for job in jobs]
+        parts = [_until(stop, job) for job in jobs]
+        futures = [threads.submit(_send, part, shim, limit, "worker", count) for part in parts]
         try:
             return [future.result() for future in futures]
         except Exception:
-            # The others end by themselves, at the same time limit at the latest.
+            # The others end after what they are at, at the same time limit at the latest.
+            stop.set()
             raise
         except BaseException:
+            stop.set()  # also for those that start only now
             shutdown()
             raise
+
+
+class _Stopped(Exception):
+    """No more requests are to be sent."""
+
+
+def _until(stop: threading.Event, job: Iterable[list[Buffer]]) -> Iterator[list[Buffer]]:
+    """The requests of a job, until it is stopped."""
+    for request in job:
+        if stop.is_set():
+            raise _Stopped
+        yield request
 
 
 def _replies(answer: dict[str, Any], shim: str) -> list[Reply]:
@@ -231,13 +255,7 @@ def _replies(answer: dict[str, Any], shim: str) -> list[Reply]:
         raise unavailable(*(trouble[key][0] for key in ("package", "why", "installed", "text")))
     fault = answer.get("fault")
     if fault:
-        raise EngineError(
-            f"the door could not call {shim}",
-            code="door_fault",
-            field=shim,
-            expected=f"a function {shim} in pybridge/r/shims",
-            got=fault["message"][0],
-        )
+        raise door_fault(shim, fault["message"][0])
     versions = {name: value[0] for name, value in answer["versions"].items()}
     return [_reply(item, versions) for item in answer["items"] or []]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -18,6 +20,9 @@ SHIMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shims")
 
 # Rscript's own settings: no .RData of the working directory, nothing saved, no questions.
 _OPTIONS = ("rpy2", "--quiet", "--no-save", "--no-restore")
+
+# Of the stack, for R: it says itself when so much is used, and needs some more to say it.
+_MOST_STACK, _SHARE_OF_STACK = 64 << 20, 0.85
 
 
 def rpy2_version() -> str | None:
@@ -72,6 +77,19 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, original)
 
 
+def limit_stack() -> None:
+    """Let R, which runs in the main thread, notice the end of its stack.
+
+    rpy2 switches that off for the sake of other threads: a function that calls itself without end
+    would kill the process, in the place of R's own error.
+    """
+    from rpy2.rinterface_lib import openrlib
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    most = _MOST_STACK if soft == resource.RLIM_INFINITY else min(soft, _MOST_STACK)
+    openrlib.rlib.R_CStackLimit = openrlib.ffi.cast("uintptr_t", int(_SHARE_OF_STACK * most))
+
+
 def session_folder() -> str:
     """The folder of R's temporary files in this process; empty where no R runs here."""
     if "rpy2.rinterface" not in sys.modules:
@@ -79,13 +97,18 @@ def session_folder() -> str:
     import rpy2.rinterface
     from rpy2.rinterface_lib import embedded
 
-    return str(rpy2.rinterface.baseenv["tempdir"]()[0]) if embedded.isinitialized() else ""
+    if not embedded.isinitialized():
+        return ""
+    folder = str(rpy2.rinterface.baseenv["tempdir"]()[0])
+    # What R made has such a name; a profile may have put a folder of the user's in its place.
+    return folder if re.fullmatch("Rtmp[A-Za-z0-9]{6}", os.path.basename(folder)) else ""
 
 
-def start_r() -> Callable[[Any], memoryview]:
+def start_r(locale: str | None = None) -> Callable[[Any], memoryview]:
     """Start R and return the door: a function from a request to a reply, both bytes.
 
-    The memoryview that it returns lies in R's memory and holds it as long as it lives.
+    Where a ``locale`` is given, R's locale and language are set to what the door needs. The
+    memoryview that it returns lies in R's memory and holds it as long as it lives.
     """
     rinterface = _start_rinterface()
     from rpy2.rinterface_lib import openrlib
@@ -96,6 +119,8 @@ def start_r() -> Callable[[Any], memoryview]:
     rooms = base["new.env"](parent=base["asNamespace"](rinterface.StrSexpVector(["stats"])))
     base["sys.source"](os.path.join(SHIMS, "_door.R"), envir=rooms)
     rooms["door_open"](SHIMS)
+    if locale is not None:
+        rooms["door_settle"](locale)
     door = rooms["door_answer"]
 
     def answer(request: Any) -> memoryview:

@@ -210,6 +210,10 @@ def install_rpy2_hint(r_version: str | None) -> str:
 
 
 _DOCTOR = "Run pybridge doctor for what was found."
+_QUIT = (
+    "A .Rprofile that ends R ends it here too: R_PROFILE_USER=/dev/null starts R without it. "
+    + _DOCTOR
+)
 _ASKED = (
     "A .Rprofile that asks a question waits for ever here: it is read as in an interactive "
     "session. R_PROFILE_USER=/dev/null starts R without it."
@@ -245,5 +249,5 @@ def why_not_started(text: str, installation: Installation) -> EngineUnavailable:
         field="R",
         expected=f"{pair} in {installation.home}",
         got=tail or "no word from it",
-        hint=_ASKED if "no answer within" in text else _DOCTOR,
+        hint=_ASKED if "no answer within" in text else _QUIT if "exited" in text else _DOCTOR,
     )

@@ -95,7 +95,7 @@ def unavailable(name: str, why: str, installed: str, text: str) -> EngineUnavail
         got = f"{name} {installed}"
     else:
         message, code = f"the R package {name} {installed} does not load", "package_broken"
-        got = text.strip() or "no word from R"
+        got = " ".join(text.split()) or "no word from R"
     return EngineUnavailable(
         message, code=code, field=name, expected=f"the R package {wanted}", got=got, hint=hint
     )

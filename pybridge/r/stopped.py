@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from typing import TYPE_CHECKING
 
-from pybridge.errors import EngineError
+from pybridge.errors import EngineError, EngineUnavailable
 
 if TYPE_CHECKING:
     from pybridge.r.door import Reply
@@ -84,7 +86,7 @@ def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineErr
     """
     error = reply.error or {}
     message = " ".join(str(error.get("message") or "no word from R").split())
-    hint = next((hint for words, hint in _HINTS if re.search(words, message)), _ELSE)
+    hint = _hint(message)
     said = " | ".join(reply.warnings[-3:])
     return EngineError(
         f"R stopped in {what}" + (f", calling {error['call']}" if error.get("call") else ""),
@@ -93,4 +95,49 @@ def r_stopped(what: str, reply: Reply, *, field: str | None = None) -> EngineErr
         expected="an answer from R",
         got=message,
         hint=f"{hint} R warned before: {said}" if said else hint,
+    )
+
+
+def door_fault(shim: str, message: str) -> EngineError:
+    """The error where R stopped outside the function that was to be called."""
+    message = " ".join(message.split())
+    lost = "was not found" in message
+    return EngineError(
+        f"the door could not call {shim}",
+        code="door_fault",
+        field=shim,
+        expected=f"a function {shim} in pybridge/r/shims" if lost else "an answer from R",
+        got=message,
+        hint=None if lost else _hint(message),
+    )
+
+
+def _hint(message: str) -> str:
+    return next((hint for words, hint in _HINTS if re.search(words, message)), _ELSE)
+
+
+_LIMITS = {
+    errno.EMFILE: "Close some of the open files of this process, or raise their limit: ulimit -n.",
+    errno.ENFILE: "The system has too many open files: close some.",
+    errno.EAGAIN: "Too many processes or threads of this user: end some, or raise ulimit -u.",
+    errno.ENOMEM: "Free memory, or raise ulimit -v.",
+    errno.EFBIG: "Raise the limit of the size of files: ulimit -f.",
+    errno.ENOSPC: "Free memory or disk space, or point TMPDIR to a folder with room.",
+    errno.EDQUOT: "Free disk space, or point TMPDIR to a folder with room.",
+}
+
+
+def system_refused(error: OSError) -> EngineUnavailable | None:
+    """The error where the system has no more of something for R; None where it is another."""
+    number = error.errno
+    hint = None if number is None else _LIMITS.get(number)
+    if number is None or hint is None:
+        return None
+    return EngineUnavailable(
+        "the system refuses what the process that runs R needs",
+        code="system_limit",
+        field="R",
+        expected="open files, processes, memory and space for a child process",
+        got=os.strerror(number),
+        hint=hint,
     )

@@ -1,9 +1,9 @@
-"""The child process that owns R: ``python -m pybridge.r.worker IN OUT``.
+"""The child process that owns R: ``python -m pybridge.r.worker REQUESTS REPLIES IN OUT``.
 
-Frames go over the original standard input and output: one byte for the kind, eight for the
-length, then the bytes themselves, or, for large ones, their place in a file without a name that
-both processes hold (IN and OUT are its descriptors). Whatever R or C code prints goes to
-standard error, which the host keeps. The process ends when the host closes the pipe or dies.
+Frames go over two pipes, REQUESTS and REPLIES: one byte for the kind, eight for the length, then
+the bytes themselves, or, for large ones, their place in a file without a name that both processes
+hold (IN and OUT; all four are descriptors). Whatever Python, R or C code prints goes to a file
+that the host keeps. The process ends when the host closes the pipe or dies.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ INLINE, SHARED, READY, FAILED = range(4)
 INLINE_MOST = 32 * 1024
 # Up to this size a buffer or file is kept for the next call: fresh pages cost more than copying.
 KEPT = 32 << 20
+# What is to be removed in the end.
+_places = [os.environ.get("PYBRIDGE_R_TEMPORARY", "")]
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
 
 
@@ -43,10 +45,10 @@ def _end() -> NoReturn:
                 os.killpg(group, signal.SIGKILL)
             else:
                 os.kill(me, signal.SIGKILL)
-        place = os.environ.get("PYBRIDGE_R_TEMPORARY", "")
         for _ in range(50):
-            shutil.rmtree(place, ignore_errors=True)
-            if not os.path.exists(place):
+            for place in filter(None, _places):
+                shutil.rmtree(place, ignore_errors=True)
+            if not any(map(os.path.exists, _places)):
                 break
             time.sleep(0.02)
     os._exit(0)
@@ -63,7 +65,7 @@ def _watch(pipe: int, parent: int) -> None:
     _end()
 
 
-def _use_utf8() -> None:
+def _use_utf8() -> str | None:
     """Names of domains are UTF-8; another locale would change those that it cannot write."""
     for name in _UTF8_LOCALES:
         try:
@@ -71,7 +73,8 @@ def _use_utf8() -> None:
         except locale.Error:
             continue
         os.environ["LC_ALL"] = name
-        return
+        return name
+    return None
 
 
 def _read(pipe: int, count: int) -> bytes:
@@ -114,12 +117,14 @@ def _reply(pipe: int, file: int, view: memoryview) -> None:
     _write(pipe, SHARED, b"", len(view))
 
 
-def _serve(requests: int, replies: int, incoming: int, outgoing: int) -> None:
-    from pybridge.r.embedded import rpy2_version, start_r
+def _serve(requests: int, replies: int, incoming: int, outgoing: int, utf8: str | None) -> None:
+    from pybridge.r.embedded import limit_stack, session_folder, start_r
 
-    answer = start_r()
+    answer = start_r(utf8)
+    limit_stack()
     buffer = bytearray()
-    _write(replies, READY, json.dumps({"rpy2": rpy2_version()}).encode())
+    _places.append(session_folder())
+    _write(replies, READY, json.dumps({"session": _places[-1]}).encode())
     while True:
         kind, length = HEADER.unpack(_read(requests, HEADER.size))
         if kind == INLINE:
@@ -133,17 +138,15 @@ def _serve(requests: int, replies: int, incoming: int, outgoing: int) -> None:
 
 def main() -> None:
     """Start R and answer until the host is gone."""
-    incoming, outgoing = int(sys.argv[1]), int(sys.argv[2])
-    requests, replies = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    requests, replies, incoming, outgoing = map(int, sys.argv[1:5])
+    for file in (requests, replies, incoming, outgoing):
+        os.set_inheritable(file, False)  # what R starts must not hold them
     threading.Thread(target=_watch, args=(requests, os.getppid()), daemon=True).start()
     # Made here and not by the host: a host that is killed before we watch it leaves nothing.
     os.mkdir(os.environ["PYBRIDGE_R_TEMPORARY"], mode=0o700)
-    _use_utf8()
+    utf8 = _use_utf8()
     try:
-        _serve(requests, replies, incoming, outgoing)
+        _serve(requests, replies, incoming, outgoing, utf8)
     except Exception as error:  # rpy2 raises ValueError, OSError and ffi.error as well
         text = f"{type(error).__module__}.{type(error).__name__}: {error}"
         _write(replies, FAILED, text.encode("utf-8", "replace"))

@@ -113,11 +113,15 @@ def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
         """
         import os, threading, time
         from pybridge.r import call
+        from pybridge.r.pool import pool
 
         call("selftest_echo", {})
+        worker = pool().idle[-1]
+        before = worker.calls
         thread = threading.Thread(target=call, args=("selftest_sleep", {"seconds": 1.5}))
         thread.start()
-        time.sleep(0.3)
+        while worker.calls == before:
+            time.sleep(0.01)
         child = os.fork()
         if child == 0:
             good = call("selftest_echo", {"x": ["child"]}).value["x"] == ["child"]
@@ -128,6 +132,24 @@ def test_a_fork_in_the_middle_of_a_call_of_another_thread(run_python):
         """
     )
     assert done.stdout.split() == ["0", "parent"]
+
+
+def test_a_call_of_a_signal_handler_within_a_call(run_python):
+    done = run_python(
+        """
+        import os, signal, threading
+        from pybridge.r import call
+
+        def handle(*signal_and_frame):
+            print(call("selftest_echo", {"x": ["inner"]}).value["x"][0], flush=True)
+
+        signal.signal(signal.SIGUSR1, handle)
+        call("selftest_echo", {})
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        print(call("selftest_sleep", {"seconds": 1.0}).value["slept"][0])
+        """
+    )
+    assert done.stdout.split() == ["inner", "1.0"]
 
 
 def test_an_event_loop_is_not_disturbed(run_python):
@@ -181,6 +203,24 @@ def test_no_process_and_no_file_is_left_when_python_ends(run_python):
     pid, place = done.stdout.split("\n")[:2]
     assert gone(int(pid))
     assert removed(os.path.dirname(place))
+
+
+def test_no_file_is_left_when_python_ends_beside_a_thread_in_a_call(run_python):
+    # The thread is never run again: it cannot put away what it used.
+    done = run_python(
+        """
+        import threading, time
+        from pybridge.r import call
+        from pybridge.r.pool import pool
+        print(call("selftest_session", {}).value["temporary"][0])
+        worker = pool().idle[-1]
+        before, rest = worker.calls, ("selftest_sleep", {"seconds": 60.0})
+        threading.Thread(target=call, args=rest, daemon=True).start()
+        while worker.calls == before:
+            time.sleep(0.01)
+        """
+    )
+    assert removed(os.path.dirname(done.stdout.strip()))
 
 
 def test_no_process_and_no_file_is_left_when_python_is_killed_in_a_call():

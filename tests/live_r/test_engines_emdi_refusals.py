@@ -79,7 +79,7 @@ def test_a_factor_that_the_other_domains_have_not_all_of(absent):
     assert "categorical" in stopped.value.hint
     with pytest.raises(InputError) as refused:
         emdi.fh("y ~ x + factor(g)", "v", table, "d", method="ml")
-    assert "categorical" in refused.value.hint
+    assert "categories" in refused.value.hint
     start = emdi.fh("y ~ x", "v", table, "d", mode="raw", method="ml")
     with pytest.raises(EngineError, match="R stopped in emdi::step") as stopped:
         emdi.step(start, "~ x + factor(g)", combined_data=table)

@@ -47,6 +47,7 @@ started = time.perf_counter()
 from pybridge.r.process import Worker
 from pybridge.r.door import _replies, _request
 worker = Worker()
+worker.start()
 answer = worker.exchange([_request("selftest_echo", [{}], ["sae"])], "selftest_echo", None)
 print(time.perf_counter() - started)
 worker.kill()

@@ -20,6 +20,22 @@ door_open <- function(directory) {
   invisible(NULL)
 }
 
+# What a .Renviron or .Rprofile may have changed in a process of the door's own: names need UTF-8,
+# orders of text must not depend on the machine, and R's words are looked through for what they say.
+door_settle <- function(locale) {
+  for (category in c("LC_CTYPE", "LC_COLLATE")) {
+    if (Sys.getlocale(category) != locale) Sys.setlocale(category, locale)
+  }
+  if (!identical(Sys.getenv("LANGUAGE"), "en")) {
+    if (exists("Sys.setLanguage", envir = baseenv())) {
+      Sys.setLanguage("en")
+    } else {
+      Sys.setenv(LANGUAGE = "en")
+    }
+  }
+  invisible(NULL)
+}
+
 door_read <- function(file) {
   if (file %in% door_state$read) return(invisible(NULL))
   code <- parse(file, keep.source = FALSE, encoding = "UTF-8")

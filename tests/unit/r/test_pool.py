@@ -1,6 +1,7 @@
 """Lending workers: one user at a time, a new one for a dead one, none for a forked child."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -16,13 +17,19 @@ class Stand:
         type(self).made += 1
         self.owner = os.getpid()
         self.alive = True
-        self.killed = self.struck = False
+        self.killed = self.struck = self.swept = False
+
+    def start(self):
+        pass
 
     def kill(self):
         self.alive, self.killed = False, True
 
     def strike(self):
         self.struck = True
+
+    def sweep(self):
+        self.swept = True
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def test_an_error_gives_the_worker_back(pool):
     with pytest.raises(KeyError):
         with pool.lend():
             raise KeyError
-    assert pool.lent == 0 and len(pool.idle) == 1
+    assert not pool.leases and len(pool.idle) == 1
 
 
 def test_one_worker_serves_one_thread_at_a_time(pool):
@@ -95,15 +102,78 @@ def test_closing_stops_the_idle_and_strikes_the_lent(pool):
         with pool.lend(at_least=2) as idle:
             pass
         pool.close()
-        assert idle.killed and lent.struck and not lent.killed
+        assert idle.killed and lent.struck and lent.swept and not lent.killed
 
 
 def test_a_worker_that_does_not_start_leaves_no_trace(pool, monkeypatch):
-    def fail():
+    def fail(self):
+        self.alive = False
         raise OSError
 
-    monkeypatch.setattr(module, "Worker", fail)
+    monkeypatch.setattr(Stand, "start", fail)
     with pytest.raises(OSError):
         with pool.lend():
             pass
-    assert pool.lent == 0 and pool.all == [] and pool.idle == []
+    assert not pool.leases and pool.all == [] and pool.idle == []
+
+
+def interrupted_at(count, work):
+    """Run it with Ctrl-C at the ``count``-th line of the pool's own code; False past its end."""
+    left = [count]
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return left[0] <= 0
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_ctrl_c_at_any_line_leaves_a_pool_that_works(pool, dies):
+    def work():
+        lease = pool.lend()
+        try:
+            worker = lease.take()
+            worker.alive = not dies
+        finally:
+            try:
+                lease.end()
+            except BaseException:
+                lease.end()
+                raise
+
+    count = 1
+    while interrupted_at(count, work):
+        count += 1
+        assert not pool.leases
+        assert pool.lock.acquire(blocking=False) and pool.lock.release() is None
+        with pool.lend() as worker:  # would wait for ever
+            assert worker.alive
+        assert pool.all == pool.idle == [worker]
+    assert count > 15
+
+
+def test_closing_finds_a_worker_that_starts(pool, monkeypatch):
+    found = []
+
+    def start(self):
+        pool.close()
+        found.append(self.struck)
+
+    monkeypatch.setattr(Stand, "start", start)
+    with pool.lend():
+        pass
+    assert found == [True]
