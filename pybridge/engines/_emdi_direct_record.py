@@ -46,7 +46,8 @@ class EmdiDirect(Record):
     replicates : numpy.ndarray or None
         Shape (m, k), bootstrap replicates in which the domain had units.
     threshold : float
-        The poverty line that was used; NaN where R's own function gave it.
+        The poverty line that was given; NaN where emdi took one from the sample, which
+        ``conditions`` has in its own words, or an R function.
     arguments : mapping
         emdi's own arguments by its own names.
     units : str
@@ -65,6 +66,12 @@ class EmdiDirect(Record):
     units: str
     conditions: tuple[str, ...]
     provenance: Provenance
+
+    @property
+    def threshold(self) -> float:
+        """The poverty line that was given; NaN where R made it."""
+        line = self.arguments["threshold"]
+        return float("nan") if line is None or isinstance(line, str) else float(line)
 
     @property
     def domain_status(self) -> np.ndarray:
@@ -145,7 +152,7 @@ class EmdiDirect(Record):
         """
         place = need_parent(path)  # R may work in another folder
         asked = {**self._complete(data, X_calib), "path": str(place)}
-        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
+        call("emdi_direct_save", asked, packages=("emdi",), what="emdi::direct", time_limit=SECONDS)
         return place
 
     def _complete(self, data: Any, x_calib: Any) -> dict[str, Any]:

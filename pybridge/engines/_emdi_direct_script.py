@@ -29,6 +29,7 @@ def direct_script(inputs: Mapping[str, Any]) -> str:
         said.append("X_calib = X_calib")
     call = ",\n  ".join(["smp_data = smp_data", *said])
     parts += [
+        'RNGkind("Mersenne-Twister", "Inversion", "Rejection")',
         f"object <- emdi::direct(\n  {call}\n)",
         "print(object$ind, digits = 10)",
         "if (!is.null(object$MSE)) print(object$MSE, digits = 10)",
@@ -38,7 +39,7 @@ def direct_script(inputs: Mapping[str, Any]) -> str:
 
 def _argument(name: str, value: Any) -> str:
     if name == "custom_indicator":
-        made = (f"{r.name(key)} = {_function(text)}" for key, text in value.items())
+        made = (f"{r.text(key)} = {_function(text)}" for key, text in value.items())
         return f"list({', '.join(made)})"
     if name == "threshold" and isinstance(value, str):
         return _function(value)

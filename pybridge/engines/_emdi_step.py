@@ -119,7 +119,9 @@ def step(
     if direction is not None:
         words["direction"] = direction
     asked = {**inputs(request), "step": words, "functions": list(FUNCTIONS)}
-    reply = call("emdi_step", asked, packages=("emdi",), time_limit=time_limit(request))
+    reply = call(
+        "emdi_step", asked, packages=("emdi",), what="emdi::step", time_limit=time_limit(request)
+    )
     fixed = _user_words(str(reply.value["fixed"][0]), request)
     fit = fit_request(_again(request, fixed))
     lines = [line for text in reply.messages for line in text.splitlines()] + [*reply.printed]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import warnings
 
 import numpy as np
@@ -57,6 +59,7 @@ def test_what_na_rm_drops_is_dropped_from_the_auxiliary_variables(units, plain_r
     order = np.argsort(guarded.domains.astype(str))
     assert list(guarded.variance[order].ravel(order="F")) == found["dropped"]
     assert any("X_calib" in line for line in guarded.conditions)
+    assert guarded.threshold == 6.0
     assert guarded.n_labelled.sum() == 57
 
 
@@ -76,7 +79,8 @@ def test_calibrated_estimates_go_back_with_their_auxiliary_variables(
 
 def test_another_sample_is_not_taken_for_this_one(units, tmp_path):
     table, _ = units
-    made = emdi.direct(smp_data=table, **WORDS)
+    made = emdi.direct(smp_data=table, **{**WORDS, "threshold": None})
+    assert np.isnan(made.threshold) and any("60%" in line for line in made.conditions)
     for other in (table.iloc[1:], table.assign(y=table["y"] * 2)):
         with pytest.raises(InputError) as caught:
             made.to_rds(tmp_path / "direct.rds", other)
@@ -117,3 +121,34 @@ def test_whole_numbers_are_integers_in_raw_mode(plain_r):
     np.testing.assert_array_equal(raw.estimate[:, gini], found["gini"])
     assert np.isnan(found["gini"]).any()  # R's integers overflow
     assert np.isfinite(guarded.estimate[:, gini]).all()
+
+
+@pytest.mark.parametrize("mode", ["guarded", "raw"])
+def test_the_script_gives_the_same_digits(mode, units, tmp_path):
+    table, x = units
+    table = table.rename(columns={"d": "Gebiet é", "w": "1w"})
+    table["Gebiet é"] = table["Gebiet é"].map({"a": "가", "b": 'b"\\', "c": "NA"})
+    words = {**WORDS, **CALIBRATED, "smp_domains": "Gebiet é", "weights": "1w"}
+    words["threshold"] = "function(y, weights) 0.5 * median(y, na.rm = TRUE)"
+    words["custom_indicator"] = {"größte": "function(y, weights, threshold) { 'é'; max(y) }"}
+    made = emdi.direct(smp_data=table, X_calib=x, mode=mode, **words)
+    script = made.r_script(tmp_path / "direct.R", table, x)
+    assert script.isascii() and (tmp_path / "direct.R").read_text() == script
+    shown = (
+        'k <- match(enc2utf8(as.character(object$ind$Domain)), c("\\uac00", "b\\"\\\\", "NA"))\n'
+        "for (t in list(object$ind, object$MSE)) {\n"
+        '  cat(sprintf("%a", as.matrix(t[order(k), -1])), sep = "\\n")\n}\n'
+    )
+    (tmp_path / "shown.R").write_text(script + 'cat("SHOWN\\n")\n' + shown)
+    done = subprocess.run(
+        ["Rscript", str(tmp_path / "shown.R")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = [float.fromhex(line) for line in done.stdout.split("SHOWN\n")[1].split()]
+    order = [list(made.domains).index(label) for label in ("가", 'b"\\', "NA")]
+    parts = [values[order].ravel(order="F") for values in (made.estimate, made.variance)]
+    assert found == list(np.concatenate(parts))

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybridge.engines import hbsae, metafor, rjags, survey
+from pybridge.engines import emdi, hbsae, metafor, rjags, sae, survey
 from pybridge.errors import EngineWarning, InputError
 
-pytestmark = pytest.mark.r("metafor", "hbsae", "rjags", "survey")
+pytestmark = pytest.mark.r("metafor", "hbsae", "rjags", "survey", "sae", "emdi")
 
 TERMS = ["factor(code)100000", "factor(code)200000"]
 
@@ -137,8 +137,11 @@ def test_survey(mode, table, read, plain_r, tmp_path):
         lambda t: metafor.rma_mv(t, "y", "v", mods="~ I(big * big)", random=["~ 1 | g"]),
         lambda t: hbsae.fSAE_Area(t, "y", "v", X="~ I(big * big)", domain="area"),
         lambda t: rjags.taxonomy(t, "y ~ I(big * big)", "v", levels=["g", "area"]),
+        lambda t: emdi.fh("y ~ I(big * big)", "v", t, "area"),
+        lambda t: emdi.fh("y ~ I(big * big)", "v", t, "area", mode="raw"),
+        lambda t: sae.mseFH(t, "y ~ I(big * big)", "v", domain="area"),
     ],
-    ids=["metafor", "hbsae", "rjags"],
+    ids=["metafor", "hbsae", "rjags", "emdi", "emdi raw", "sae"],
 )
 def test_a_product_that_r_s_integers_cannot_hold_is_refused(call, table):
     with pytest.raises(InputError) as error:
