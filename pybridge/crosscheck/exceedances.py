@@ -20,6 +20,7 @@ from pybridge.engines._evd_record import EvdFit
 from pybridge.engines._evir_gpd import EvirFit
 from pybridge.engines._ismev_record import IsmevFit
 from pybridge.engines._tail_record import TailFit
+from pybridge.engines._tail_likelihood import LINKS
 from pybridge.errors import EngineError, EngineUnavailable, EngineWarning, InputError
 from pybridge.tails.generalized_pareto import generalized_pareto
 
@@ -133,16 +134,24 @@ def _engines(fit: EvdFit | IsmevFit) -> dict[str, Callable[[str], Any]]:
             "ismev": lambda mode: ismev.pp_fit(x, limit, npy=npy, mode=mode, level=level),
             "evd": lambda mode: evd.fpot(x, limit, model="pp", npp=npy, mode=mode, level=level),
         }
-    if not fit.exact:
+    known = all(item.link in LINKS for item in fit.blocks)
+    if not known or not (fit.exact or fit.request.raw) or fit.request.function != "gpd.fit":
         raise InputError(
             "there is no exact optimum to hold the engines against",
             code="no_optimum",
             field="siglink, shlink",
-            expected="a guarded gpd.fit with the links identity and exp",
+            expected="a gpd.fit with the links identity and exp",
             got=fit.request.summary(),
         )
     linear = _linear(fit)
-    return {"ismev": lambda mode: ismev.gpd_fit(x, limit, mode=mode, level=level, **linear)}
+    # Raw, ismev has no fit from its own start where the link is exp: it needs the user's.
+    starts = {n: v for n, v in fit.request.arguments.items() if n in ("siginit", "shinit")}
+
+    def ask(mode: str) -> IsmevFit:
+        own = starts if mode == "raw" else {}
+        return ismev.gpd_fit(x, limit, mode=mode, level=level, **linear, **own)
+
+    return {"ismev": ask}
 
 
 def _words_of_fpot(arguments: Mapping[str, Any]) -> dict[str, Any]:

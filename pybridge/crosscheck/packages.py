@@ -49,7 +49,7 @@ def crosscheck_hbsae(fit: HbsaeFit) -> FitCrosscheck:
     asked = fit.request.arguments
     own = {"prior", "beta0", "Omega0", "x"} & set(asked)
     if asked["method"] != "HB" or own:
-        raise _no_other(
+        raise no_other(
             "method" if asked["method"] != "HB" else sorted(own)[0],
             "method='HB' with flat priors",
             asked["method"],
@@ -57,12 +57,12 @@ def crosscheck_hbsae(fit: HbsaeFit) -> FitCrosscheck:
     inputs = fit.inputs
     n, names = len(inputs["estimate"]), list(inputs.get("names") or inputs["domains"])
     X = np.ones((n, 1)) if inputs.get("X") is None else np.asarray(inputs["X"])
-    table = _columns(X).assign(domain=names)
+    table = columns_of(X).assign(domain=names)
     for column, values in (("estimate", inputs["estimate"]), ("variance", inputs["variance"])):
         known = dict(zip(list(inputs["domains"])[:n], values))
         table[column] = [known.get(name, np.nan) for name in names]
     model = fay_herriot(
-        _formula(X),
+        formula_of(X),
         table,
         engine="hbsae",
         method="bayes",
@@ -83,9 +83,9 @@ def crosscheck_metafor(fit: MetaforFit) -> FitCrosscheck:
     inputs = fit.inputs
     codes = nested_codes(inputs)
     if codes is None:
-        raise _no_other("random", "nested random intercepts down to the single row", "another")
+        raise no_other("random", "nested random intercepts down to the single row", "another")
     X = np.asarray(fit.value["X"]) if "X" in fit.value else np.ones((len(fit.domains), 1))
-    table = _columns(X).assign(
+    table = columns_of(X).assign(
         estimate=np.asarray(inputs["data"][inputs["yi"]]),
         variance=np.asarray(inputs["data"][inputs["V"]]),
     )
@@ -94,7 +94,7 @@ def crosscheck_metafor(fit: MetaforFit) -> FitCrosscheck:
         table[name] = column
     options: dict[str, Any] = dict(inputs["options"].get("control") or {})
     model = taxonomy_model(
-        _formula(X),
+        formula_of(X),
         table,
         levels=levels,
         engine="metafor",
@@ -115,9 +115,9 @@ def crosscheck_jags(samples: JagsSamples) -> FitCrosscheck:
     """
     inputs = samples.inputs
     if "covariates" not in inputs:
-        raise _no_other("model", "draws of rjags.taxonomy(...)", "a model of one's own")
+        raise no_other("model", "draws of rjags.taxonomy(...)", "a model of one's own")
     X, unit = np.asarray(inputs["covariates"]), float(inputs["unit"])
-    table = _columns(X).assign(estimate=np.nan, variance=np.nan)
+    table = columns_of(X).assign(estimate=np.nan, variance=np.nan)
     rows = np.asarray(inputs["place"], dtype=np.intp) - 1
     table.loc[rows, "estimate"] = np.asarray(inputs["estimate"]) * unit
     table.loc[rows, "variance"] = np.asarray(inputs["variance"]) * unit**2
@@ -127,7 +127,7 @@ def crosscheck_jags(samples: JagsSamples) -> FitCrosscheck:
     names = ("n_chains", "n_adapt", "n_burn", "n_draws", "thin")
     settings: dict[str, Any] = {name: int(inputs[name]) for name in names}
     model = taxonomy_model(
-        _formula(X),
+        formula_of(X),
         table,
         levels=[*inputs["levels"], "domain"],
         engine="rjags",
@@ -139,16 +139,16 @@ def crosscheck_jags(samples: JagsSamples) -> FitCrosscheck:
     return crosscheck_taxonomy(model)
 
 
-def _columns(X: np.ndarray) -> pd.DataFrame:
+def columns_of(X: np.ndarray) -> pd.DataFrame:
     """The design matrix as columns x1, x2, ..."""
     return pd.DataFrame({f"x{j + 1}": X[:, j] for j in range(X.shape[1])})
 
 
-def _formula(X: np.ndarray) -> str:
+def formula_of(X: np.ndarray) -> str:
     return "estimate ~ 0 + " + " + ".join(f"x{j + 1}" for j in range(X.shape[1]))
 
 
-def _no_other(field: str, expected: str, got: Any) -> InputError:
+def no_other(field: str, expected: str, got: Any) -> InputError:
     return InputError(
         "no other engine has this model, so that there is nothing to compare with",
         code="not_available",

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybridge import _r_text as r
 from pybridge._files import write_text
-from pybridge._options import MODES, choose, real_number
+from pybridge._options import MODES, choose, real_number, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_answer import quiet, said
 from pybridge.engines._emdi_fit import save
@@ -141,6 +141,7 @@ def benchmark(
     fit = need_fit(object)
     target = real_number("benchmark", benchmark)
     choose("type", type, TYPES)
+    yes_or_no("overwrite", overwrite)
     guarded = choose("mode", mode, MODES) == "guarded"
     weights = _shares(share, fit)
     _need_numbers(fit, type)
@@ -152,7 +153,12 @@ def benchmark(
         weights = weights / total
         _refuse_far(target, fit.estimate)
     words = {"benchmark": target, "share": weights, "type": type}
-    reply = call("emdi_benchmark", {"object": light(fit), "benchmark": words}, packages=("emdi",))
+    reply = call(
+        "emdi_benchmark",
+        {"object": light(fit), "benchmark": words},
+        packages=("emdi",),
+        what="emdi::benchmark",
+    )
     found = quiet(reply.value["benchmarked"])
     achieved = float(weights @ found)
     if guarded and not abs(achieved - target) <= 1e-8 * max(abs(target), 1e-300):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pybridge._options import MODES, choose
+from pybridge._options import MODES, choose, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_benchmark import EmdiBenchmark
 from pybridge.engines._emdi_direct_record import GROUPS, EmdiDirect
@@ -19,6 +21,9 @@ from pybridge.engines._emdi_units import transformed
 from pybridge.errors import InputError
 from pybridge.provenance import Provenance
 from pybridge.r import Reply, call
+
+
+_OWN_INDICATORS = 10  # of emdi::direct, before custom ones
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +115,7 @@ def compare(object: EmdiFit, *, mode: str = "guarded") -> EmdiComparison:
     """
     fit = need_fit(object)
     guarded = choose("mode", mode, MODES) == "guarded"
-    reply = call("emdi_compare", {"object": light(fit)}, packages=("emdi",))
+    reply = call("emdi_compare", {"object": light(fit)}, packages=("emdi",), what="emdi::compare")
     value = reply.value
     theirs = _one(value["correlation"])
     ours, notes = theirs, list[str]()
@@ -145,7 +150,7 @@ def _own_correlation(fit: EmdiFit, theirs: float) -> tuple[float, list[str]]:
 def compare_pred(
     object1: EmdiFit | EmdiDirect, object2: EmdiFit | EmdiDirect, MSE: bool = False
 ) -> EmdiTable:
-    """Two sets of estimates side by side, by emdi::compare_pred.
+    """Two sets of estimates side by side, sorted by domain, by emdi::compare_pred.
 
     Parameters
     ----------
@@ -156,6 +161,7 @@ def compare_pred(
     """
     pair = [need_record(name, one) for name, one in (("object1", object1), ("object2", object2))]
     first, second = ({str(label) for label in one.domains} for one in pair)
+    yes_or_no("MSE", MSE)
     small, large = sorted((first, second), key=len)
     if small - large:
         raise InputError(
@@ -169,14 +175,14 @@ def compare_pred(
         for name, one in zip(("object1", "object2"), pair):
             need_mse(name, one)
     asked = {"object1": light(pair[0]), "object2": light(pair[1]), "MSE": bool(MSE)}
-    reply = call("emdi_compare_pred", asked, packages=("emdi",))
+    reply = call("emdi_compare_pred", asked, packages=("emdi",), what="emdi::compare_pred")
     title = "mean squared errors" if MSE else "estimates"
     return _table(reply, f"emdi::compare_pred, {title}", "compare_pred", pair)
 
 
 def estimators(
     object: EmdiFit | EmdiDirect | EmdiBenchmark,
-    indicator: str | list[str] = "all",
+    indicator: str | Sequence[str] = "all",
     MSE: bool = False,
     CV: bool = False,
 ) -> EmdiTable:
@@ -185,7 +191,7 @@ def estimators(
     Parameters
     ----------
     object : EmdiFit, EmdiBenchmark or EmdiDirect
-    indicator : str or list of str
+    indicator : str or sequence of str
         For a fit "all", "FH" or "Direct", benchmarked also "FH_Bench"; for direct estimates
         "all", names of indicators, or "Quantiles", "Poverty", "Inequality", "Custom".
     MSE, CV : bool
@@ -194,27 +200,67 @@ def estimators(
     if isinstance(of, EmdiBenchmark):
         benchmarked, of = of.benchmarked, of.fit
     one = need_record("object", of)
-    words = [indicator] if isinstance(indicator, str) else list(indicator)
-    allowed = ("all", "FH", "Direct") if isinstance(one, EmdiFit) else ("all", *GROUPS, *one.names)
     known = light(one)
     if benchmarked is not None:
-        allowed = (*allowed, "FH_Bench")
         known = {**known, "mse": None, "benchmarked": benchmarked}
-    for word in words:
-        choose("indicator", word, allowed)
+    words = _indicators(indicator, one, benchmarked is not None)
+    yes_or_no("MSE", MSE)
+    yes_or_no("CV", CV)
     if MSE or CV:
         need_mse("object", object if benchmarked is not None else one)
-    asked = {"object": known, "indicator": words, "MSE": bool(MSE), "CV": bool(CV)}
-    reply = call("emdi_estimators", asked, packages=("emdi",))
-    return _table(reply, str(reply.value["ind_name"][0]), "estimators", [one])
+    # Of several words for a fit emdi looks at one.
+    several = isinstance(one, EmdiFit) and len(words) > 1 and "all" not in words
+    asked = {"object": known, "indicator": ["all"] if several else words, "MSE": MSE, "CV": CV}
+    reply = call("emdi_estimators", asked, packages=("emdi",), what="emdi::estimators")
+    table = _table(reply, str(reply.value["ind_name"][0]), "estimators", [one])
+    if not several:
+        return table
+    own = [f"{word}{end}" for word in words for end in ("", "_MSE", "_CV")]
+    kept = [k for k, name in enumerate(table.names) if name in own]
+    return dataclasses.replace(
+        table,
+        names=tuple(table.names[k] for k in kept),
+        values=table.values[:, kept],
+        title=", ".join(words),
+    )
+
+
+def _indicators(indicator: Any, one: EmdiFit | EmdiDirect, benchmarked: bool) -> list[str]:
+    """The words that were asked for, as emdi writes them; it takes small letters too."""
+    if isinstance(one, EmdiFit):
+        allowed = ("all", "FH", "Direct", *(("FH_Bench",) if benchmarked else ()))
+        groups = allowed
+    else:
+        groups = GROUPS if len(one.names) > _OWN_INDICATORS else GROUPS[:-1]
+        allowed = ("all", *groups, *one.names)
+    small = {word.lower(): word for word in ("all", *groups)}
+    given = [indicator] if isinstance(indicator, str) else indicator
+    if not isinstance(given, (list, tuple, np.ndarray)) or not len(given):
+        raise InputError(
+            "indicator must be a word or a list of words",
+            code="unknown_option",
+            field="indicator",
+            expected=" | ".join(allowed),
+            got=indicator,
+        )
+    words = [small.get(word, word) if isinstance(word, str) else word for word in given]
+    for word in words:
+        choose("indicator", word, allowed)
+    return list(dict.fromkeys(words))
 
 
 def _table(reply: Reply, title: str, function: str, records: list[Any]) -> EmdiTable:
     labels = {str(label): label for one in records for label in one.domains}
+    domains = np.array([labels[name] for name in reply.value["domain"]], dtype=object)
+    rows = np.arange(len(domains))
+    fits = function == "compare_pred" and all(isinstance(one, EmdiFit) for one in records)
+    if fits and all(isinstance(label, Real) for label in domains):
+        # R's merge() sorts by the domains, which it has as text here and in emdi::direct's object.
+        rows = np.argsort(domains.astype(np.float64), kind="stable")
     return EmdiTable(
-        domains=np.array([labels[name] for name in reply.value["domain"]], dtype=object),
+        domains=domains[rows],
         names=tuple(reply.value["names"]),
-        values=quiet(reply.value["values"]),
+        values=quiet(reply.value["values"])[rows],
         title=title,
         provenance=made_by(function, reply, {}),
     )

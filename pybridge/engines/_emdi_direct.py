@@ -15,12 +15,18 @@ from pybridge._checks import (
     need_frame,
     number_vector,
     numeric_column,
-    real_array,
 )
 from pybridge._options import MODES, choose, real_number, whole_number, yes_or_no
 from pybridge.engines._emdi_answer import quiet, said
-from pybridge.engines._emdi_direct_record import SECONDS, EmdiDirect, direct_inputs
+from pybridge.engines._emdi_calibration import DROPPED
+from pybridge.engines._emdi_direct_record import (
+    SECONDS,
+    EmdiDirect,
+    crossed,
+    direct_inputs,
+)
 from pybridge.engines._emdi_request import seed_on_record
+from pybridge.engines._engine_units import digest
 from pybridge.errors import InputError, PybridgeError
 from pybridge.provenance import provenance
 from pybridge.r import Reply, call_many, r_stopped
@@ -78,8 +84,10 @@ def direct(
         Whether units with a missing outcome or weight are dropped. Guarded, missing values are
         refused without it; emdi itself goes on and gives quantiles only.
     mode : {"guarded", "raw"}
-        Guarded, a variance of a domain with one unit and a Gini coefficient outside [0, 1] (which
-        negative outcomes give) are NaN.
+        Raw, whole numbers are R's integers, whose sums end at 2147483647, beyond which emdi has no
+        Gini coefficient, say. Guarded, a variance of a domain with one unit and a Gini coefficient
+        outside [0, 1] (which negative outcomes give) are NaN, and what ``na_rm`` drops is dropped
+        from ``X_calib`` too.
     time_limit : float, optional
 
     Raises
@@ -103,16 +111,19 @@ def direct(
     )
     table = need_frame("smp_data", smp_data)
     counts = _check_units(table, arguments, guarded=guarded)
-    calibration = _calibration(arguments, X_calib, len(table))
-    asked = {**direct_inputs(table, arguments), "X_calib": calibration}
+    asked = direct_inputs(table, arguments, X_calib, guarded=guarded)
     limit = SECONDS if time_limit is None and guarded else time_limit
     (reply,) = call_many("emdi_direct", [asked], packages=("emdi",), time_limit=limit)
     if reply.error is not None:
         raise _stopped(reply)
     reply.warn("emdi")
-    if calibration is not None:
-        arguments["X_calib"] = calibration.shape
-    return _record(reply, arguments, counts, guarded=guarded, mode=mode)
+    notes = []
+    if asked["X_calib"] is not None:
+        arguments["X_calib"] = asked["X_calib"].shape
+        if len(asked["X_calib"]) < len(table):
+            notes.append(DROPPED)
+    units = digest(crossed(asked))
+    return _record(reply, arguments, counts, notes, guarded=guarded, mode=mode, units=units)
 
 
 def _stopped(reply: Reply) -> PybridgeError:
@@ -208,37 +219,15 @@ def _check_units(
     return {str(label): found[str(label)] for label in labels.unique()}
 
 
-def _calibration(words: Mapping[str, Any], given: Any, n: int) -> np.ndarray | None:
-    calibrate = words["boot_type"] == "calibrate" and words["var"]
-    if not calibrate:
-        return None
-    if words["weights"] is None:
-        raise InputError(
-            "boot_type 'calibrate' needs weights",
-            code="missing_argument",
-            field="weights",
-            expected="a column of sampling weights",
-            got=None,
-        )
-    matrix = np.empty((0, 0)) if given is None else real_array("X_calib", given)
-    if matrix.ndim != 2 or len(matrix) != n:
-        raise InputError(
-            "boot_type 'calibrate' needs auxiliary variables of every unit",
-            code="bad_shape",
-            field="X_calib",
-            expected=f"an array of shape ({n}, q)",
-            got=f"shape {matrix.shape}",
-        )
-    return matrix
-
-
 def _record(
     reply: Reply,
     arguments: dict[str, Any],
     counts: Mapping[str, tuple[Any, int]],
+    notes: list[str],
     *,
     guarded: bool,
     mode: str,
+    units: str,
 ) -> EmdiDirect:
     value = reply.value
     names = tuple(value["names"])
@@ -247,28 +236,28 @@ def _record(
     order = [place[label] for label in counts] if guarded else list(range(len(theirs)))
     domains = np.empty(len(order), dtype=object)
     domains[:] = [counts[theirs[k]][0] for k in order]
-    units = np.array([counts[theirs[k]][1] for k in order])
+    count = np.array([counts[theirs[k]][1] for k in order])
     estimate = quiet(value["estimate"])[order]
     variance = replicates = None
     if value["variance"] is not None:
         variance = quiet(value["variance"])[order]
         rows = {label: k for k, label in enumerate(value["count_domain"])}
         replicates = np.array(value["successful"])[[rows[theirs[k]] for k in order]]
-    notes: list[str] = []
     if arguments["design"] is not None:
         notes.append(
             "emdi accepts a design and does not use it: the bootstrap draws from all units"
         )
     if guarded:
-        notes += _cleaned(estimate, variance, names, domains, units)
+        notes += _cleaned(estimate, variance, names, domains, count)
     return EmdiDirect(
         domains=domains,
         names=names,
-        n_labelled=units,
+        n_labelled=count,
         estimate=estimate,
         variance=variance,
         replicates=replicates,
         arguments=arguments,
+        units=units,
         conditions=(*said(reply), *notes),
         provenance=provenance(
             "emdi",

@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._files import need_parent
-from pybridge._checks import need_frame
+from pybridge._files import need_parent, write_text
+from pybridge._integers import Integers
 from pybridge._record import Record
+from pybridge.engines._emdi_calibration import calibration
+from pybridge.engines._engine_units import need_same_units, need_units
 from pybridge.engines._r_formula import r_names
+from pybridge.engines._sae_input import column_values
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
 GROUPS = ("Quantiles", "Poverty", "Inequality", "Custom")
 SECONDS = 3600.0
+_ROLES = ("y", "smp_domains", "weights", "design")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -42,9 +46,12 @@ class EmdiDirect(Record):
     replicates : numpy.ndarray or None
         Shape (m, k), bootstrap replicates in which the domain had units.
     threshold : float
-        The poverty line that was used; NaN where R's own function gave it.
+        The poverty line that was given; NaN where emdi took one from the sample, which
+        ``conditions`` has in its own words, or an R function.
     arguments : mapping
         emdi's own arguments by its own names.
+    units : str
+        A digest of the units, so that another sample is not taken for this one.
     conditions : tuple of str
     provenance : Provenance
     """
@@ -56,8 +63,15 @@ class EmdiDirect(Record):
     variance: np.ndarray | None
     replicates: np.ndarray | None
     arguments: Mapping[str, Any]
+    units: str
     conditions: tuple[str, ...]
     provenance: Provenance
+
+    @property
+    def threshold(self) -> float:
+        """The poverty line that was given; NaN where R made it."""
+        line = self.arguments["threshold"]
+        return float("nan") if line is None or isinstance(line, str) else float(line)
 
     @property
     def domain_status(self) -> np.ndarray:
@@ -93,37 +107,95 @@ class EmdiDirect(Record):
         ]
         return "\n".join([*lines, *self.conditions])
 
-    def to_rds(self, path: str | PathLike[str], data: Any = None) -> Path:
-        """Save emdi's own object, estimated again from the units, which the record does not hold.
+    def r_script(
+        self, path: str | PathLike[str] | None = None, data: Any = None, X_calib: Any = None
+    ) -> str:
+        """A complete R script, units included, that gives emdi's numbers under plain Rscript.
+
+        What the guarded mode takes back, the variance of a domain with one unit and a Gini
+        coefficient outside [0, 1], is there as emdi has it.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too.
+        data : pandas.DataFrame
+            The sample again, which the record does not hold.
+        X_calib : array, optional
+            Its auxiliary variables again, where variances were calibrated.
+
+        Raises
+        ------
+        InputError
+            Without the sample, or with another one (``other_units``).
+        """
+        from pybridge.engines._emdi_direct_script import direct_script
+
+        text = direct_script(self._complete(data, X_calib))
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def to_rds(self, path: str | PathLike[str], data: Any = None, X_calib: Any = None) -> Path:
+        """Save emdi's own object, estimated again from the units, for ``readRDS()``.
 
         Parameters
         ----------
         path : path
-        data : pandas.DataFrame
-            The sample again.
+        data, X_calib
+            As in `r_script`.
+
+        Raises
+        ------
+        InputError
+            As in `r_script`.
         """
-        table = need_frame("data", data)
         place = need_parent(path)  # R may work in another folder
-        asked = {**direct_inputs(table, dict(self.arguments)), "path": str(place)}
-        call("emdi_direct_save", asked, packages=("emdi",), time_limit=SECONDS)
+        asked = {**self._complete(data, X_calib), "path": str(place)}
+        call("emdi_direct_save", asked, packages=("emdi",), what="emdi::direct", time_limit=SECONDS)
         return place
 
+    def _complete(self, data: Any, x_calib: Any) -> dict[str, Any]:
+        """What crossed to R, from the units."""
+        columns = list(used_columns(self.arguments))
+        table = need_units(data, columns)
+        guarded = self.provenance.options["mode"] == "guarded"
+        asked = direct_inputs(table, dict(self.arguments), x_calib, guarded=guarded)
+        need_same_units(crossed(asked), self.units, columns=columns)
+        return asked
 
-def direct_inputs(table: pd.DataFrame, arguments: dict[str, Any]) -> dict[str, Any]:
+
+def used_columns(arguments: Mapping[str, Any]) -> dict[str, None]:
+    """The columns of units that emdi uses."""
+    return dict.fromkeys(arguments[role] for role in _ROLES if arguments[role] is not None)
+
+
+def direct_inputs(
+    table: pd.DataFrame, arguments: dict[str, Any], X_calib: Any, *, guarded: bool
+) -> dict[str, Any]:
     """Columns and arguments as they cross, columns under names that any locale reads."""
-    roles = ("y", "smp_domains", "weights", "design")
-    used = dict.fromkeys(arguments[role] for role in roles if arguments[role] is not None)
-    names = r_names(used, table=table)
+    matrix = calibration(arguments, X_calib, len(table), guarded=guarded)
+    if matrix is not None and guarded and arguments["na.rm"]:
+        seen = table[[arguments["y"], arguments["weights"]]].notna().all(axis=1).to_numpy()
+        table, matrix = table[seen], matrix[seen]
+    names = r_names(used_columns(arguments), table=table)
     columns: dict[str, Any] = {}
     for column, name in names.items():
-        values = table[column]
         if column in (arguments["smp_domains"], arguments["design"]):
-            columns[name] = [str(label) for label in values]
+            columns[name] = [str(label) for label in table[column]]
         else:
-            columns[name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            whole = None if guarded else column_values(table[column], integers=True)
+            numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+            columns[name] = whole if isinstance(whole, Integers) else numbers
     words = {
-        name: names[value] if name in roles else value
+        name: names[value] if name in _ROLES else value
         for name, value in arguments.items()
         if name != "X_calib" and (value is not None or name == "seed")
     }
-    return {"smp_data": columns, "arguments": words}
+    return {"smp_data": columns, "arguments": words, "X_calib": matrix}
+
+
+def crossed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What `direct_inputs` made of the units, for their digest."""
+    columns = {name: np.asarray(values) for name, values in asked["smp_data"].items()}
+    return columns if asked["X_calib"] is None else {**columns, "X_calib": asked["X_calib"]}

@@ -196,5 +196,5 @@ def save(request: FhRequest, path: str | PathLike[str], **more: Any) -> Path:
 
     place = need_parent(path)  # R may work in another folder
     asked = {**inputs(request), **more, "path": str(place)}
-    call("emdi_save", asked, packages=("emdi",), time_limit=time_limit(request))
+    call("emdi_save", asked, packages=("emdi",), what="emdi::fh", time_limit=time_limit(request))
     return place

@@ -332,7 +332,8 @@ def _design(
             field="fixed",
             expected="terms that each row has by itself, not scale(x) or poly(x, 2)",
             got=read.text,
-            hint="Compute such a term as a column of the table.",
+            hint="Compute such a term as a column of the table; in place of as.factor(g), "
+            "let g be a column of text or categories.",
         )
     names = tuple(read.label(name) for name in reply.value["names"] or ())
     x = np.asarray(reply.value["covariates"], dtype=np.float64).reshape(len(sampled), len(names))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pybridge._checks import collinear_columns, listed, need_range
+from pybridge.engines._sae_input import OVERFLOW
 from pybridge.errors import InputError
 from pybridge.tables.area import check_counts, check_variances
 
@@ -37,12 +38,14 @@ def check_numbers(
     need_range(estimate[sampled], "direct estimates", field="fixed")
     if not np.isfinite(x).all():
         bad = ~np.isfinite(x).all(axis=1)
+        which = listed([names[k] for k in np.flatnonzero(~np.isfinite(x).all(axis=0))])
         raise InputError(
-            "covariates are not finite",
+            f"covariates are not finite: {which}",
             code="not_finite",
             field="fixed",
             expected="finite numbers in every domain",
             got=f"domains {listed(domains[bad])}",
+            hint=OVERFLOW,
         )
     collinear_columns(x[sampled], names=names, field="fixed")
     check_range(estimate[sampled], labels, str(arguments["transformation"]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from pybridge._checks import listed
 from pybridge._record import Record, freeze
 from pybridge.engines._emdi_request import FhRequest
 from pybridge.provenance import Provenance
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -211,6 +214,23 @@ class EmdiFit(Record):
             if len(which):
                 lines.append(f"{word}: {listed(which)}")
         return "\n".join([*filter(None, lines), *self.conditions])
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by every engine that has its method, each beside the exact optimum.
+
+        Returns
+        -------
+        FitCrosscheck
+            As of ``fay_herriot(...).crosscheck()``.
+
+        Raises
+        ------
+        InputError
+            For transformed estimates, and for correlated effects with domains out of the sample.
+        """
+        from pybridge.crosscheck.area_engines import crosscheck_emdi
+
+        return crosscheck_emdi(self)
 
     def r_script(self, path: str | PathLike[str] | None = None) -> str:
         """A complete R script, data included, that gives the same numbers under plain Rscript.

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pybridge._options import choose, whole_number
+from pybridge._checks import need_frame
+from pybridge._options import choose, whole_number, yes_or_no
 from pybridge._record import Record
 from pybridge.engines._emdi_fit import fit as fit_request
 from pybridge.engines._emdi_fit import inputs
@@ -18,11 +19,13 @@ from pybridge.engines._emdi_legal import BOOTSTRAP_CRITERIA, CRITERIA
 from pybridge.engines._emdi_record import EmdiFit
 from pybridge.engines._emdi_request import FhRequest
 from pybridge.engines._emdi_units import time_limit
-from pybridge.engines._r_formula import FUNCTIONS
+from pybridge.engines._r_formula import FUNCTIONS, read_formula, sides
 from pybridge.errors import InputError
 from pybridge.r import call
 
 DIRECTIONS = ("both", "backward", "forward")
+# Arguments of emdi::fh that name a column.
+_ROLES = ("vardir", "domains", "eff_smpsize")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +42,8 @@ class EmdiStep(Record):
     start, end : float
         The criterion of the first and of the last model.
     path : tuple of str
-        What R told and printed on the way, with ``trace=True``.
+        What R told and printed on the way, with ``trace=True``: guarded in the units of R's call,
+        in which a criterion is another by the same number for every model.
     """
 
     fit: EmdiFit
@@ -107,25 +111,30 @@ def step(
         request = _with_columns(request, formulas, combined_data)
     words: dict[str, Any] = {
         "criteria": criteria,
-        "trace": bool(trace),
+        "trace": yes_or_no("trace", trace),
         "steps": whole_number("steps", steps, least=1),
     }
     if formulas:
-        words["scope"] = {name: _code(text, request) for name, text in formulas.items()}
+        words["scope"] = {name: _scope_code(text, request) for name, text in formulas.items()}
     if direction is not None:
         words["direction"] = direction
     asked = {**inputs(request), "step": words, "functions": list(FUNCTIONS)}
-    reply = call("emdi_step", asked, packages=("emdi",), time_limit=time_limit(request))
+    reply = call(
+        "emdi_step", asked, packages=("emdi",), what="emdi::step", time_limit=time_limit(request)
+    )
     fixed = _user_words(str(reply.value["fixed"][0]), request)
     fit = fit_request(_again(request, fixed))
     lines = [line for text in reply.messages for line in text.splitlines()] + [*reply.printed]
+    path = [_user_words(line, request) for line in lines if line.strip()]
+    if request.unit != 1.0:
+        path.insert(0, f"on the way {criteria} is that of estimates in units of {request.unit:g}")
     return EmdiStep(
         fit=fit,
         fixed=fixed,
         criteria=criteria,
         start=start.criteria[criteria],
         end=fit.criteria[criteria],
-        path=tuple(line for line in lines if line.strip()) if trace else (),
+        path=tuple(path) if trace else (),
     )
 
 
@@ -160,7 +169,7 @@ def _scope(scope: str | Mapping[str, str] | None, request: FhRequest) -> dict[st
         return {}
     given = {"upper": scope} if isinstance(scope, str) else dict(scope)
     whole = isinstance(scope, str) or set(given) == {"lower", "upper"}
-    if not whole or not all(isinstance(text, str) and "~" in text for text in given.values()):
+    if not whole or not all(isinstance(t, str) and _has_terms(t) for t in given.values()):
         raise InputError(
             "scope must be a formula, or a lower and an upper one",
             code="bad_formula",
@@ -171,13 +180,21 @@ def _scope(scope: str | Mapping[str, str] | None, request: FhRequest) -> dict[st
     return {name: given[name] for name in ("lower", "upper") if name in given}
 
 
+def _has_terms(text: str) -> bool:
+    return "~" in text and sides(text)[1] != ""
+
+
 def _with_columns(
     request: FhRequest, formulas: Mapping[str, str], table: pd.DataFrame
 ) -> FhRequest:
     """The request with the columns of the scope too, from the same table."""
     outcome = request.labels[request.outcome]
-    sides = [text.partition("~")[2] for text in formulas.values()]
-    union = " + ".join([request.fixed.partition("~")[2], *sides])
+    need_frame("combined_data", table)
+    domains = request.labels.get(request.arguments["domains"], "")
+    source = domains.rpartition(".label")[0]
+    if domains not in table.columns and source in table.columns:  # a covariate too: fh copied it
+        table = table.assign(**{domains: table[source]})
+    union = " + ".join(sides(text)[1] for text in (request.fixed, *formulas.values()))
     wide = _request(request, f"{_quoted(outcome)} ~ {union}", table)
     same = np.array_equal(wide.estimate, request.estimate, equal_nan=True)
     if not same or list(wide.domains) != list(request.domains):
@@ -188,15 +205,22 @@ def _with_columns(
             expected="the same domains with the same direct estimates in the same order",
             got="other rows",
         )
+    # Names that columns got for R are those of the wider table from here on.
+    roles = {name: wide.arguments[name] for name in _ROLES}
     return dataclasses.replace(
-        request, columns=wide.columns, labels=wide.labels, code=_code(request.fixed, wide)
+        request,
+        columns=wide.columns,
+        labels=wide.labels,
+        outcome=wide.outcome,
+        arguments={**request.arguments, **roles},
+        code=_code(request.fixed, wide),
     )
 
 
 def _request(request: FhRequest, fixed: str, table: pd.DataFrame) -> FhRequest:
     """A request like this one for another formula."""
     arguments = dict(request.arguments)
-    columns = {name: arguments.pop(name) for name in ("vardir", "domains", "eff_smpsize")}
+    columns = {name: arguments.pop(name) for name in _ROLES}
     names = {
         name: None if column is None else request.labels[column] for name, column in columns.items()
     }
@@ -243,18 +267,25 @@ def _table(request: FhRequest) -> pd.DataFrame:
 
 def _code(text: str, request: FhRequest) -> str:
     """A formula under R's names of the columns."""
-    from pybridge.engines._r_formula import read_formula
-
     outcome = request.labels[request.outcome]
-    left, _, right = text.partition("~")
-    sided = f"{left.strip() or _quoted(outcome)} ~ {right}"
+    left, right = sides(text)
+    sided = f"{left or _quoted(outcome)} ~ {right}"
     table = pd.DataFrame({column: [0.0] for column in request.labels.values()})
-    read = read_formula(sided, table, also=list(request.labels.values()))
-    code = read.code
-    for name, column in request.labels.items():
-        if read.names[column] != name:
-            code = code.replace(read.names[column], name)
-    return code if left.strip() else "~" + code.partition("~")[2]
+    names = {column: name for name, column in request.labels.items()}
+    code = read_formula(sided, table, names=names).code
+    return code if left else f"~ {sides(code)[1]}"
+
+
+def _scope_code(text: str, request: FhRequest) -> str:
+    try:
+        return _code(text, request)
+    except InputError as error:
+        facts = {**error.facts(), "field": "scope"}
+        if error.code == "missing_column":
+            facts[
+                "hint"
+            ] = "combined_data=, the fit's own table, for columns that its formula does not name."
+        raise InputError(error.message, **facts) from None
 
 
 def _quoted(column: str) -> str:
@@ -262,7 +293,7 @@ def _quoted(column: str) -> str:
 
 
 def _user_words(code: str, request: FhRequest) -> str:
-    """R's formula with the user's names of columns."""
+    """R's words with the user's names of columns."""
     for name, column in request.labels.items():
         if name != column:
             code = code.replace(f"`{name}`", f"`{column}`").replace(name, f"`{column}`")

@@ -44,31 +44,41 @@ class SaeUnitRecord(SaeRecord):
     units: str
 
     def _complete(self, data: pd.DataFrame | None) -> dict[str, Any]:
-        if data is None:
-            raise InputError(
-                "the record does not keep the units",
-                code="missing_argument",
-                field="data",
-                expected="data=, the table of units that was used",
-                got=None,
-            )
-        need_frame("data", data)
-        need_columns(data, self.columns, field="data")
-        sent = self._send(data)
-        if digest(sent) != self.units:
-            raise InputError(
-                "this is not the table of units that was used",
-                code="other_units",
-                field="data",
-                expected=f"the same rows of {listed(self.columns)}",
-                got=f"{len(data)} rows that differ",
-            )
+        sent = self._send(need_units(data, self.columns))
+        need_same_units(sent, self.units, columns=self.columns)
         named = made_up(self.columns) if self.request.package == "sae" else {}
         return {**self.inputs, "data": sent, **({"columns": named} if named else {})}
 
     def _send(self, data: pd.DataFrame) -> dict[str, Any]:
         """The columns of units as they cross."""
         return unit_columns(data, self.columns, self.as_text, integers=self.request.raw)
+
+
+def need_units(data: pd.DataFrame | None, columns: Iterable[str]) -> pd.DataFrame:
+    """The table of units, which a record does not keep; InputError without it."""
+    if data is None:
+        raise InputError(
+            "the record does not keep the units",
+            code="missing_argument",
+            field="data",
+            expected="data=, the table of units that was used",
+            got=None,
+        )
+    need_frame("data", data)
+    need_columns(data, list(columns), field="data")
+    return data
+
+
+def need_same_units(sent: Mapping[str, Any], units: str, *, columns: Iterable[str]) -> None:
+    """InputError where columns as they cross have another digest than those of the record."""
+    if digest(sent) != units:
+        raise InputError(
+            "this is not the table of units that was used",
+            code="other_units",
+            field="data",
+            expected=f"the same rows of {listed(list(columns))}",
+            got="rows that differ, are in another order, or more or fewer",
+        )
 
 
 def unit_columns(

@@ -54,6 +54,14 @@ def confint(
         time_limit=fit.request.time_limit,
         unit=fit.request.unit,
     )
+    if not fit.request.raw and fit.value.get("std.err") is None:
+        raise InputError(
+            "normal intervals need standard errors",
+            code="no_standard_errors",
+            field="object",
+            expected="a fit with standard errors",
+            got=f"status {fit.status}",
+        )
     inputs = {**fit.inputs, "level": asked.level}
     reply = ask("evd_tail_confint", inputs, asked)
     words = list(reply.value["names"])

@@ -19,6 +19,7 @@ from pybridge.engines._tail_request import (
     TailRequest,
     ask,
     exceeding,
+    need_clusters,
     need_exceedances,
     power_of_two,
     request,
@@ -181,6 +182,7 @@ def _guarded(asked: TailRequest, inputs: dict[str, Any]) -> EvdFit:
     reply, used, notes = _asked_twice(inputs, asked)
     value = reply.value or ask(_SHIM, _held_everywhere(inputs, asked), asked).value
     model = model_of(asked, exceedances=np.array(value["exceedances"]), n=inputs["x"].size)
+    need_clusters(model.excesses.size)
     held = {n: v for n, v in asked.arguments.items() if n in model.parameters}
     fixed = {name: scaled(name, v, asked.unit) for name, v in held.items()}
     near = _vector(reply.value, model) if reply.value else None

@@ -57,6 +57,14 @@ def _design(
     """R's own design matrix of a formula."""
     read = read_one_sided(formula, table, field=field)
     if not read.columns:  # the number of rows comes from a column
+        if read.code.replace(" ", "") != "~1":
+            raise InputError(
+                "a formula without a column can only be the intercept",
+                code="bad_formula",
+                field=field,
+                expected="'~ x', '~ 0 + x' or '~ 1'",
+                got=formula,
+            )
         return np.ones((len(table), 1)), ["(Intercept)"]
     columns = {
         name: column_values(table[column], integers=True) for column, name in read.names.items()

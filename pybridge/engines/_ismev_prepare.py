@@ -44,6 +44,9 @@ def prepared(
     values = scores("xdat", data[0], mode=settings["mode"])
     limit = given.threshold_of(data[1], values.size)
     table, names = given.covariate_table(data[3], values.size)
+    excesses = exceeding(values, limit)
+    if guarded:  # before their covariates are looked at
+        need_exceedances(excesses, values)
     # A process has its parameters everywhere, a generalised Pareto fit where scores exceed.
     rows = values > limit if function == "gpd.fit" else np.ones(values.size, dtype=bool)
     blocks = tuple(
@@ -54,7 +57,6 @@ def prepared(
         f"{item.name}init": given.start(f"{item.name}init", entry[3], item)
         for item, entry in zip(blocks, chosen)
     }
-    excesses = exceeding(values, limit)
     if guarded:
         fewest = max(FEWEST, 1 + sum(item.size for item in blocks))
         need_exceedances(excesses, values, fewest=fewest)

@@ -158,6 +158,14 @@ def read_formula(
     )
 
 
+def sides(formula: str) -> tuple[str, str]:
+    """What stands left and right of a formula's '~', which may be in a column's name too."""
+    tilde = next((t for t in _TOKEN.finditer(formula) if t.group() == "~"), None)
+    if tilde is None:
+        raise _bad("the formula has no '~'", formula)
+    return formula[: tilde.start()].strip(), formula[tilde.end() :].strip()
+
+
 def _tokens(formula: str) -> list[tuple[str, str]]:
     """Kind and text of each token: number, string, column, call, argument, constant, operator."""
     raw: list[tuple[str, str]] = []

@@ -50,7 +50,8 @@ def eblupFH(
         One row a domain.
     formula : str
         ``"y ~ x + as.factor(g)"`` in R's words; variables are columns of the table, names that R
-        cannot read stand in backticks.
+        cannot read stand in backticks. A categorical column is a plain factor of R, an ordered
+        one too: pandas' cut makes those, and R's cut does not.
     vardir : str
         The column of sampling variances (not of standard errors).
     method : {"REML", "ML", "FH"}

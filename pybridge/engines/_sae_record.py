@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ from pybridge._checks import listed
 from pybridge._record import Record, freeze, plain
 from pybridge.engines._engine_request import EngineRequest, numbers
 from pybridge.provenance import Provenance
+
+if TYPE_CHECKING:
+    from pybridge.crosscheck.fits import FitCrosscheck
 
 # The words of a fit are the package's; sae's own verdicts are its flag, or that it stopped.
 _PARAMETERS = {"refvar": "model_variance", "spatialcorr": "spatial_correlation"}
@@ -312,6 +315,23 @@ class SaeFit(SaeRecord):
             "conditions": list(self.conditions),
             "provenance": plain(self.provenance),
         }
+
+    def crosscheck(self) -> FitCrosscheck:
+        """The same model by every engine that has its method, each beside the exact optimum.
+
+        Returns
+        -------
+        FitCrosscheck
+            As of ``fay_herriot(...).crosscheck()``.
+
+        Raises
+        ------
+        InputError
+            For a model that no other engine has.
+        """
+        from pybridge.crosscheck.area_engines import crosscheck_sae
+
+        return crosscheck_sae(self)
 
     def _row_labels(self) -> dict[str, Any] | None:
         if self.request.raw:

@@ -15,7 +15,7 @@ from pybridge.engines._engine_units import digest
 from pybridge.engines._sae_input import own_labels
 from pybridge.engines._survey_design import SvyDesign, design_request
 from pybridge.engines._survey_record import SurveyEstimates
-from pybridge.engines._survey_units import check_variables, units_for_r
+from pybridge.engines._survey_units import check_variables, refuse_overflow, units_for_r
 from pybridge.errors import InputError
 from pybridge.provenance import provenance
 from pybridge.r import Reply
@@ -94,6 +94,9 @@ def estimated(
     }
     units = sent_units(design, names)
     reply = requests.ask(_SHIM, {**inputs, "data": units}, asked)
+    refuse_overflow(reply, design)
+    if "apart" in reply.value:
+        _refuse_levels(_labelled(reply.value["apart"], names), call)
     return _record(design, asked, inputs, names, units, reply)
 
 
@@ -116,6 +119,18 @@ def _refuse_gaps(design: SvyDesign, columns: Sequence[str], call: Mapping[str, A
                 got=f"rows {listed(np.flatnonzero(gaps))} (counted from 0)",
                 hint="R's answer would be NA, or it would leave them out in silence.",
             )
+
+
+def _refuse_levels(variables: np.ndarray, call: Mapping[str, Any]) -> None:
+    raise InputError(
+        f"the levels of {listed(variables)} are not the same in every group",
+        code="levels_differ",
+        field="formula",
+        expected="categorical columns, whose levels are the same everywhere",
+        got=call["formulas"]["formula"],
+        hint="R's svyby makes them in each group anew, and puts all under the names of the first "
+        "group, or into lists. Convert the column, for example by astype('category').",
+    )
 
 
 def _labelled(words: Sequence[str], names: Mapping[str, str]) -> np.ndarray:

@@ -188,7 +188,9 @@ def svyby(
     Parameters
     ----------
     formula : str
-        Variables, ``"~ y"``.
+        Variables, ``"~ y"``; of categories a categorical column. A factor that the formula makes,
+        ``"~ factor(g)"``, R makes in every group anew: guarded it is refused where the groups'
+        levels differ, in raw mode where R has no table of them.
     by : str
         The domains, ``"~ county"`` or ``"~ county + type"``; also what R makes of columns,
         ``"~ cut(x, c(0, 10, 50))"``, ``"~ I(x > 10)"``, whose labels are then R's.
@@ -242,6 +244,15 @@ def svyby(
         "covmat": _covmat(covmat, design) and variances,
         "drop.empty.groups": yes_or_no("drop_empty_groups", drop_empty_groups),
     }
+    if deff and FUN == "svyratio" and design.pps not in (None, "brewer"):
+        raise InputError(
+            "R has no design effects of ratios for sampling proportional to size",
+            code="not_available",
+            field="deff",
+            expected="deff=False, or a design without pps",
+            got=f"pps={design.pps!r}",
+            hint="R's svyby goes on without, and SE() then takes other columns for the errors.",
+        )
     if influence and not (variances and drop_empty_groups):
         raise InputError(
             "influence functions are of groups with units and variances",

@@ -14,6 +14,7 @@ from pybridge.engines._r_formula import condition_of
 from pybridge.engines._survey_answer import estimated, sent_units, without_names
 from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive
 from pybridge.engines._survey_record import SurveyEstimates
+from pybridge.engines._survey_units import refuse_overflow
 from pybridge.errors import InputError
 
 FAMILIES = (
@@ -184,4 +185,6 @@ def weights(object: SvyDesign, *, time_limit: float | None = None) -> np.ndarray
     sent = design.for_r()
     asked = design_request(design, "weights", level=0.95, time_limit=time_limit)
     inputs = {**without_names(sent), "data": sent_units(design, sent["names"])}
-    return np.array(requests.ask("survey_weights", inputs, asked).value["weights"])
+    reply = requests.ask("survey_weights", inputs, asked)
+    refuse_overflow(reply, design)
+    return np.array(reply.value["weights"])

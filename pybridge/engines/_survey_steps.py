@@ -22,7 +22,12 @@ from pybridge.engines import _engine_request as requests
 from pybridge.engines._r_formula import FUNCTIONS, read_one_sided
 from pybridge.engines._sae_input import column_values
 from pybridge.engines._survey_design import SvyDesign, design_request, need_design, positive, side
-from pybridge.engines._survey_units import check_strata, check_variables, units_for_r
+from pybridge.engines._survey_units import (
+    check_strata,
+    check_variables,
+    refuse_overflow,
+    units_for_r,
+)
 from pybridge.errors import InputError
 
 CALFUNS = ("linear", "raking", "logit", "sinh")
@@ -153,8 +158,7 @@ def postStratify(
             )
         check_strata(design, columns, population, partial=partial)
     # As the units cross: R finds the rows of the population by the text of their values.
-    whole = design.mode == "raw"
-    table = {name: column_values(population[name], integers=whole) for name in columns}
+    table = {name: column_values(population[name], integers=True) for name in columns}
     table["Freq"] = column_values(population["Freq"])
     step = {"call": "postStratify", "formula": formula, "population": table, "options": options}
     return replace(design, steps=(*design.steps, step))
@@ -308,7 +312,9 @@ def _in_order(
         "functions": list(FUNCTIONS),
         "data": units_for_r(design.frame, read.names, guarded=True),
     }
-    terms = list(requests.ask("survey_terms", inputs, asked).value["terms"])
+    reply = requests.ask("survey_terms", inputs, asked)
+    refuse_overflow(reply, design)
+    terms = list(reply.value["terms"])
     shown = [read.label(term) for term in terms]
     what = "population totals must have the names of the auxiliary variables in R"
     for given in totals.values():

@@ -10,8 +10,9 @@ import pandas as pd
 
 from pybridge._checks import listed, need_range, numeric_column
 from pybridge.engines._r_formula import read_one_sided
-from pybridge.engines._sae_input import column_values
+from pybridge.engines._sae_input import OVERFLOW, column_values
 from pybridge.errors import InputError
+from pybridge.r import Reply
 
 if TYPE_CHECKING:
     from pybridge.engines._survey_design import SvyDesign
@@ -27,7 +28,7 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
 
     Guarded, text goes as a factor with its levels in the order of their characters' codes: R would
     order them by the session's locale, and with them domains and contrasts. Numbers in a column of
-    Python objects go as numbers.
+    Python objects go as numbers. Whole numbers are R's integers.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def units_for_r(table: pd.DataFrame, names: Mapping[str, str], *, guarded: bool)
                 "levels": np.array(levels, dtype=object),
             }
         else:
-            found[name] = column_values(values, integers=not guarded)
+            found[name] = column_values(values, integers=True)
     return found
 
 
@@ -61,6 +62,11 @@ def _of_one_kind(values: pd.Series, name: str) -> pd.Series:
     kind = pd.api.types.infer_dtype(values, skipna=True)
     if kind == "boolean":
         return values.astype("boolean")
+    if kind == "integer":
+        try:
+            return values.astype("Int64")
+        except OverflowError:
+            pass  # as numbers
     if kind in _NUMBERS:
         return pd.Series(
             [np.nan if pd.isna(item) else float(item) for item in values], index=values.index
@@ -76,6 +82,20 @@ def _of_one_kind(values: pd.Series, name: str) -> pd.Series:
             "astype(str).",
         )
     return values
+
+
+def refuse_overflow(reply: Reply, design: SvyDesign) -> None:
+    """InputError where R's integers did not hold a product, guarded: R has NA in its place."""
+    said = [text for text in reply.warnings if "integer overflow" in text]
+    if said and design.mode == "guarded":
+        raise InputError(
+            "a formula computes whole numbers that R's integers cannot hold",
+            code="integer_overflow",
+            field="formula",
+            expected="numbers below 2^31",
+            got=said[0].strip(),
+            hint=OVERFLOW,
+        )
 
 
 def check_variables(table: pd.DataFrame, columns: Iterable[str], *, field: str) -> None:

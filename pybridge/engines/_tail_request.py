@@ -176,6 +176,19 @@ def need_exceedances(excesses: np.ndarray, values: np.ndarray, *, fewest: int = 
         )
 
 
+def need_clusters(count: int) -> None:
+    """InputError unless there are enough clusters' maxima for a fit."""
+    if count < FEWEST:
+        raise InputError(
+            "too few clusters lie above the threshold",
+            code="too_few_exceedances",
+            field="r",
+            expected=f"at least {FEWEST} clusters",
+            got=count,
+            hint="A smaller r, or rlow with ulow, ends clusters sooner; a higher threshold too.",
+        )
+
+
 def positive(name: str, value: Any) -> float:
     """A positive number."""
     number = real_number(name, value)

@@ -39,6 +39,8 @@ class Capability:
     out_of_sample : bool
         Whether it predicts domains without a direct estimate by itself.
     needs_r : bool
+    added : str
+        What pybridge adds for these domains.
     """
 
     engine: str
@@ -49,6 +51,7 @@ class Capability:
     options: tuple[str, ...]
     out_of_sample: bool
     needs_r: bool
+    added: str = ""
 
 
 CAPABILITIES = (
@@ -61,6 +64,7 @@ CAPABILITIES = (
         ("MAXITER", "PRECISION", "B"),
         out_of_sample=False,
         needs_r=True,
+        added="guarded fay_herriot adds x'beta and its mean squared error",
     ),
     Capability(
         "sae",
@@ -303,5 +307,6 @@ def capabilities_text() -> str:
         if item.options:
             lines.append(f"    options   {', '.join(item.options)}")
         outside = "yes" if item.out_of_sample else "no"
+        outside += f", but {item.added}" if item.added else ""
         lines.append(f"    domains without a direct estimate: {outside}")
     return "\n".join(lines)

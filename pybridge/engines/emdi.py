@@ -84,7 +84,7 @@ def fh(
     ----------
     fixed : str
         A formula in R's words, ``"y ~ x + as.factor(g)"``; empty direct estimates are domains
-        to be predicted.
+        to be predicted. A categorical column is a plain factor, an ordered one too.
     vardir : str
         Column of the sampling variances.
     combined_data : pandas.DataFrame

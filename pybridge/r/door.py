@@ -62,6 +62,7 @@ def call(
     packages: Sequence[str] = (),
     time_limit: float | None = None,
     transport: str | None = None,
+    what: str | None = None,
 ) -> Reply:
     """Call one R function of ``pybridge/r/shims``.
 
@@ -78,6 +79,8 @@ def call(
         Seconds for the call itself, not for starting R. Only with the worker.
     transport : {"worker", "inprocess"}, optional
         Default: the environment variable PYBRIDGE_R_TRANSPORT, else ``"worker"``.
+    what : str, optional
+        What an error names; default: ``shim``.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def call(
         shim, [inputs], packages=packages, time_limit=time_limit, transport=transport
     )
     if reply.error is not None:
-        raise r_stopped(shim, reply)
+        raise r_stopped(what or shim, reply)
     return reply
 
 

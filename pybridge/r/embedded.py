@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -19,6 +20,9 @@ SHIMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shims")
 
 # Rscript's own settings: no .RData of the working directory, nothing saved, no questions.
 _OPTIONS = ("rpy2", "--quiet", "--no-save", "--no-restore")
+
+# Of the stack, for R: it says itself when so much is used, and needs some more to say it.
+_MOST_STACK, _SHARE_OF_STACK = 64 << 20, 0.85
 
 
 def rpy2_version() -> str | None:
@@ -71,6 +75,19 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(module, name, original)
+
+
+def limit_stack() -> None:
+    """Let R, which runs in the main thread, notice the end of its stack.
+
+    rpy2 switches that off for the sake of other threads: a function that calls itself without end
+    would kill the process, in the place of R's own error.
+    """
+    from rpy2.rinterface_lib import openrlib
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    most = _MOST_STACK if soft == resource.RLIM_INFINITY else min(soft, _MOST_STACK)
+    openrlib.rlib.R_CStackLimit = openrlib.ffi.cast("uintptr_t", int(_SHARE_OF_STACK * most))
 
 
 def session_folder() -> str:

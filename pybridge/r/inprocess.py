@@ -66,8 +66,7 @@ def _start() -> Callable[[Any], memoryview]:
             host_has_r = bool(session_folder())
             answer = start_r()
             if not host_has_r:
-                # rpy2 does not end the R that it starts here: its folder would stay.
-                atexit.register(_remove, session_folder(), os.getpid())
+                _own(session_folder())
             return answer
     except Exception as error:
         text = f"{type(error).__module__}.{type(error).__name__}: {error}"
@@ -81,6 +80,17 @@ def _start() -> Callable[[Any], memoryview]:
         os.environ.update(before)
         # R asks C for its home again and again; os.environ does not show what putenv sets.
         os.putenv("R_HOME", installation.home)
+
+
+def _own(folder: str) -> None:
+    """Remove the session's folder when this process ends, and not when a forked child does.
+
+    rpy2 ends the R that it starts since 3.6 only, and then in forked children too.
+    """
+    from rpy2.rinterface_lib import embedded
+
+    atexit.register(_remove, folder, os.getpid())
+    os.register_at_fork(after_in_child=lambda: atexit.unregister(embedded.endr))
 
 
 def _remove(folder: str, owner: int) -> None:

@@ -30,7 +30,14 @@ _HINTS = (
     ),
     (
         r"contrasts can be applied only",
-        "A factor has a single level in the rows that are used: leave it out.",
+        "A factor has a single level in the rows that are used, with emdi also in those without a "
+        "direct estimate: leave it out, or make its column categorical with all its levels.",
+    ),
+    (
+        r"non-conformable",
+        "Matrices of different sizes met: where a factor has other levels among the domains "
+        "without a direct estimate than among those with one, make its column categorical with "
+        "all levels; else look for rows that R drops for missing values.",
     ),
     (
         r"xmin|xmax",

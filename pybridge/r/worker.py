@@ -118,9 +118,10 @@ def _reply(pipe: int, file: int, view: memoryview) -> None:
 
 
 def _serve(requests: int, replies: int, incoming: int, outgoing: int, utf8: str | None) -> None:
-    from pybridge.r.embedded import session_folder, start_r
+    from pybridge.r.embedded import limit_stack, session_folder, start_r
 
     answer = start_r(utf8)
+    limit_stack()
     buffer = bytearray()
     _places.append(session_folder())
     _write(replies, READY, json.dumps({"session": _places[-1]}).encode())

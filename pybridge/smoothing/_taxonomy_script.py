@@ -28,7 +28,8 @@ def taxonomy_script(
     if prior is None:
         parts.append(_by_metafor(spec, levels))
     else:
-        parts.append(_by_rjags(spec, levels, prior))
+        unit = float(np.sqrt(np.median(area.variance[area.sampled])))
+        parts.append(_by_rjags(spec, levels, prior, unit))
     return "\n".join(parts)
 
 
@@ -88,21 +89,26 @@ def _by_metafor(spec: TaxonomySpec, levels: TaxonomyLevels) -> str:
     )
 
 
-def _by_rjags(spec: TaxonomySpec, levels: TaxonomyLevels, prior: TaxonomyPrior) -> str:
+def _by_rjags(spec: TaxonomySpec, levels: TaxonomyLevels, prior: TaxonomyPrior, unit: float) -> str:
     options = sampler_options(spec)
     shape, scale = prior.arrays(len(levels.names))
-    coarse = [f"level{place + 1}" for place in range(len(levels.names) - 1)]
-    codes = ", ".join(f"{name} = match({name}, sort(unique({name})))" for name in coarse)
+    # The codes themselves: R would sort the labels by its locale, and groups draw in their order.
+    codes = ",\n    ".join(
+        f"level{place + 1} = {vector(number(code + 1) for code in column)}"
+        for place, column in enumerate(levels.codes[:-1])
+    )
     half = 0.5 * (1.0 - spec.level)
     settings = ",\n  ".join(f"{name} = {value(item)}" for name, item in options.items())
     return (
         "# JAGS needs a proper prior for the coefficients: normal, standard deviation 10^4 units.\n"
         + _shims()
         + "known <- which(!is.na(estimate))\n"
-        "unit <- sqrt(median(variance[known]))\n"
-        "inputs <- list(estimate = estimate[known] / unit, variance = variance[known] / unit^2,\n"
+        f"unit <- {number(unit)}  # the root of the median variance\n"
+        "inputs <- list(estimate = estimate[known] / unit,\n"
+        "  variance = variance[known] / unit / unit,\n"
         f"  place = known, covariates = X, levels = list({codes}),\n"
-        f"  shape = {vector(map(number, shape))}, rate = {vector(map(number, scale))} / unit^2,\n"
+        f"  shape = {vector(map(number, shape))},\n"
+        f"  rate = {vector(map(number, scale))} / unit / unit,\n"
         f"  diffuse = 1e-8, tails = c({number(half)}, {number(1.0 - half)}),\n"
         f"  seed = {number(spec.seed if spec.seed is not None else 1)},\n  {settings})\n"
         "answer <- rjags_taxonomy(inputs)\n"

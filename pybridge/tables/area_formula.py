@@ -17,7 +17,7 @@ import pandas as pd
 
 from pybridge._checks import listed, need_columns
 from pybridge.errors import InputError
-from pybridge.tables.formula import FUNCTIONS, plain_columns
+from pybridge.tables.formula import FUNCTIONS, TOO_LONG, plain_columns
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ def parse_area_formula(formula: str, table: pd.DataFrame) -> AreaFormula:
     except patsy.PatsyError as error:
         words = str(error).splitlines()[0]
         raise _bad(f"the formula cannot be read: {words}", formula) from None
+    except RecursionError:
+        raise _bad(TOO_LONG, formula) from None
     outcome = _outcome(description, formula, table)
     used = tuple(dict.fromkeys(_columns_used(description, formula, table)))
     if outcome in used:

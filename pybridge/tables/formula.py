@@ -20,6 +20,8 @@ from pybridge._checks import key_column, listed, need_columns
 from pybridge._column_kinds import settled_column
 from pybridge.errors import InputError
 
+# patsy calls itself once a term.
+TOO_LONG = "the formula has too many terms to be read, several hundred of them"
 # Functions that a formula may use beside patsy's own and numpy's as np.
 FUNCTIONS = {"np": np, "log": np.log, "log10": np.log10, "exp": np.exp, "sqrt": np.sqrt}
 # Rows on which it is tried whether a term looks at other rows.
@@ -79,6 +81,8 @@ def _description(formula: Any) -> Any:
     except (patsy.PatsyError, SyntaxError) as error:
         words = str(error).splitlines()[0]
         raise _bad(f"the formula cannot be read: {words}", formula) from error
+    except RecursionError:
+        raise _bad(TOO_LONG, formula) from None
 
 
 def _evaluated(

@@ -316,20 +316,20 @@ def weights_by_label(
     Parameters
     ----------
     weights : Series, mapping or array
-        By label (compared as text), or in the order of the labels; a Series without labels of its
-        own counts as the latter.
-    labels : sequence
-        m labels.
+        By label (as text), or in the labels' order, as a Series without labels of its own.
+    labels : sequence of m labels
     field, code, what : str
         Of the error: the argument, its code, what the weights must be.
     """
 
     def refusal(got: str) -> InputError:
-        expected = "a non-negative number for every domain of the fit, by label or in its order"
-        return InputError(what, code=code, field=field, expected=expected, got=got)
+        wanted = "a non-negative number for every domain of the fit, by label or in its order"
+        return InputError(what, code=code, field=field, expected=wanted, got=got)
 
     names = [str(label) for label in labels]
     if isinstance(weights, pd.Series) and not isinstance(weights.index, pd.RangeIndex):
+        if not weights.index.is_unique:
+            raise refusal(f"twice: {listed(weights.index[weights.index.duplicated()].unique())}")
         weights = weights.to_dict()
     if isinstance(weights, Mapping):
         refuse_twins(list(weights), field)

@@ -61,6 +61,19 @@ def test_covariates_over_the_modes_of_ismev():
     assert caught.value.code == "no_optimum"
 
 
+def test_raw_fits_with_covariates_are_compared_and_start_where_the_users_did():
+    table = trend()
+    words = {"ydat": table[["year"]], "sigl": "year", "siglink": "exp", "siginit": [1.0, 0.0]}
+    for mode in ("raw", "guarded"):
+        fit = ismev.gpd_fit(table["score"], 10.0, mode=mode, **words)
+        check = fit.crosscheck()
+        assert check.agrees and not check.unavailable
+        found = {one.producer: one.numbers for one in check.answers}
+        assert set(found) == {"ismev guarded", "ismev raw"}
+        raw = ismev.gpd_fit(table["score"], 10.0, mode="raw", **words)
+        assert list(found["ismev raw"].values()) == list(raw.estimate)
+
+
 def test_other_units_are_found_out(rain):
     x = np.asarray(rain) * 1e4
     check = evd.fpot(x, 3e5).crosscheck()

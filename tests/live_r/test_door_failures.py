@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from pybridge.errors import EngineTimeout, EngineUnavailable, WorkerDied
+from pybridge.errors import EngineError, EngineTimeout, EngineUnavailable, WorkerDied
 from pybridge.r import call, call_many, shutdown
 from pybridge.r.pool import pool
 
@@ -82,6 +82,15 @@ def test_a_crash_names_its_signal_and_its_shim(number):
     assert signal.Signals(number).name in str(caught.value)
     assert caught.value.field == "selftest_crash"
     assert works()
+
+
+def test_a_function_that_calls_itself_without_end_is_an_error_of_r():
+    pid = child_pid()
+    with pytest.raises(EngineError, match="C stack usage|nested too deeply"):
+        call("selftest_recursion", {})
+    replies = call_many("selftest_recursion", [{}, {}])
+    assert all(reply.error is not None for reply in replies)
+    assert child_pid() == pid
 
 
 def test_r_that_quits_names_its_status():

@@ -53,6 +53,52 @@ def test_compare_mixes_scales_and_divides_by_zero(austria):
     assert np.isnan(found.engine_correlation) and 0 < found.correlation < 1
 
 
+def test_two_fits_stand_in_r_s_order_of_numbers(plain_r):
+    table = small().assign(d=np.arange(20, 0, -1) * 50)
+    pair = [emdi.fh(formula, "v", table, "d", mode="raw") for formula in ("y ~ x", "y ~ 1")]
+    written = ", ".join(
+        f"{name} = c({', '.join(float(v).hex() for v in table[name])})" for name in ("x", "v", "y")
+    )
+    found = plain_r(
+        f"""
+        d <- data.frame(d = 20:1 * 50L, {written})
+        fits <- lapply(c(y ~ x, y ~ 1), function(f) emdi::fh(f, "v", d, domains = "d"))
+        both <- emdi::compare_pred(fits[[1]], fits[[2]])
+        show("d", both$Domain); show("second", both[[ncol(both)]])
+        """
+    )
+    both = emdi.compare_pred(*pair)
+    assert list(both.domains) == found["d"]
+    assert list(both.values[:, -1]) == found["second"]
+
+
+def test_estimators_of_several_words_are_all_there():
+    table = small()
+    fit = emdi.fh("y ~ x", "v", table, "d", MSE=True)
+    whole = emdi.estimators(fit, MSE=True)
+    both = emdi.estimators(fit, ("fh", "Direct"), MSE=True)
+    assert both.names == ("Direct", "Direct_MSE", "FH", "FH_MSE") == whole.names
+    np.testing.assert_array_equal(both.values, whole.values)
+    for wrong in ([], None, 3, "Custom", "Gini"):
+        with pytest.raises(InputError) as caught:
+            emdi.estimators(fit, wrong)
+        assert caught.value.field == "indicator"
+    of_units = emdi.direct("y", table, "d", threshold=0.5)
+    assert emdi.estimators(of_units, "poverty").names == ("Head_Count", "Poverty_Gap")
+    with pytest.raises(InputError):  # which it has none of
+        emdi.estimators(of_units, "Custom")
+
+
+def test_shares_with_a_label_twice_are_refused():
+    fit = emdi.fh("y ~ x", "v", small(), "d")
+    share = pd.Series(1.0, index=[*fit.domains, fit.domains[0]])
+    with pytest.raises(InputError) as caught:
+        emdi.benchmark(fit, 1.0, share)
+    assert caught.value.code == "bad_share" and str(fit.domains[0]) in caught.value.got
+    with pytest.raises(InputError):
+        emdi.benchmark(fit, 1.0, np.ones(20), overwrite="no")
+
+
 def test_step_has_the_criteria_of_the_fit_and_method_ml(austria):
     fit = emdi.fh(*MEAN, austria, "Domain", method="ml")
     with pytest.raises(InputError) as caught:

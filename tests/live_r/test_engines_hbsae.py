@@ -262,3 +262,13 @@ def test_a_start_or_tolerance_that_r_has_no_use_of_is_refused(milk, words, code,
     with pytest.raises(InputError) as caught:
         asked(milk, **words)
     assert (caught.value.code, caught.value.field) == (code, field)
+
+
+def test_a_formula_without_a_column_is_the_intercept_or_refused():
+    table = pd.DataFrame({"y": np.arange(9.0) % 4, "v": 0.3})
+    assert list(hbsae.fSAE_Area(table, "y", "v", X="~ 1").value["terms"]) == ["(Intercept)"]
+    for formula in ("~ 0", "~ -1", "~ I(2)"):
+        for mode in ("raw", "guarded"):
+            with pytest.raises(InputError) as caught:
+                hbsae.fSAE_Area(table, "y", "v", X=formula, mode=mode)
+            assert (caught.value.code, caught.value.field) == ("bad_formula", "X")

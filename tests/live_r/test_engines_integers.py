@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybridge.engines import hbsae, metafor, rjags, survey
-from pybridge.errors import InputError
+from pybridge.engines import emdi, hbsae, metafor, rjags, sae, survey
+from pybridge.errors import EngineWarning, InputError
 
-pytestmark = pytest.mark.r("metafor", "hbsae", "rjags", "survey")
+pytestmark = pytest.mark.r("metafor", "hbsae", "rjags", "survey", "sae", "emdi")
 
 TERMS = ["factor(code)100000", "factor(code)200000"]
 
@@ -96,7 +96,9 @@ def test_taxonomy_of_rjags(table):
     assert [f"beta[{term}]" for term in TERMS] == list(found.parameters[1:3])
 
 
-def test_survey_as_it_is(table, read, plain_r, tmp_path):
+@pytest.mark.filterwarnings("ignore::pybridge.errors.EngineWarning")
+@pytest.mark.parametrize("mode", ["raw", "guarded"])
+def test_survey(mode, table, read, plain_r, tmp_path):
     found = plain_r(
         read
         + """
@@ -105,11 +107,23 @@ def test_survey_as_it_is(table, read, plain_r, tmp_path):
                           data.frame(code = c(7L, 100000L, 200000L), Freq = c(4e6, 5e6, 6e6)))
         f <- svymean(~ y + factor(code), D)
         show("terms", names(f)); show("mean", f); show("se", SE(f))
+        g <- svyglm(y ~ big, D, subset = code %in% c("7", "100000"))
+        show("beta", coef(g))
+        E <- calibrate(D, ~ factor(code), c(`(Intercept)` = 15e6, `factor(code)100000` = 5.1e6,
+                                            `factor(code)200000` = 6.2e6))
+        show("total", svytotal(~ y, E))
         """
     )
-    design = survey.svydesign(ids="~1", weights="~w", data=table, mode="raw")
+    design = survey.svydesign(ids="~1", weights="~w", data=table, mode=mode)
     counts = pd.DataFrame({"code": [7, 100000, 200000], "Freq": [4e6, 5e6, 6e6]})
-    estimates = survey.svymean("~y + factor(code)", survey.postStratify(design, "~code", counts))
+    design = survey.postStratify(design, "~code", counts)
+    estimates = survey.svymean("~y + factor(code)", design)
+    totals = {"(Intercept)": 15e6, "factor(code)100000": 5.1e6, "factor(code)200000": 6.2e6}
+    calibrated = survey.calibrate(design, "~factor(code)", totals)
+    assert list(survey.svytotal("~y", calibrated).estimate) == found["total"]
+    # A condition on their text holds for the same units.
+    glm = survey.svyglm("y ~ big", design, subset="code %in% c('7', '100000')")
+    assert list(glm.estimate) == found["beta"]
     assert list(estimates.value["names"]) == found["terms"]
     assert found["terms"][2:] == TERMS
     assert list(estimates.value["estimate"]) == found["mean"]
@@ -123,11 +137,45 @@ def test_survey_as_it_is(table, read, plain_r, tmp_path):
         lambda t: metafor.rma_mv(t, "y", "v", mods="~ I(big * big)", random=["~ 1 | g"]),
         lambda t: hbsae.fSAE_Area(t, "y", "v", X="~ I(big * big)", domain="area"),
         lambda t: rjags.taxonomy(t, "y ~ I(big * big)", "v", levels=["g", "area"]),
+        lambda t: emdi.fh("y ~ I(big * big)", "v", t, "area"),
+        lambda t: emdi.fh("y ~ I(big * big)", "v", t, "area", mode="raw"),
+        lambda t: sae.mseFH(t, "y ~ I(big * big)", "v", domain="area"),
     ],
-    ids=["metafor", "hbsae", "rjags"],
+    ids=["metafor", "hbsae", "rjags", "emdi", "emdi raw", "sae"],
 )
 def test_a_product_that_r_s_integers_cannot_hold_is_refused(call, table):
     with pytest.raises(InputError) as error:
         call(table)
     assert "astype('float64')" in error.value.hint
     call(table.astype({"big": "float64"}).assign(big=lambda t: t["big"] / 1000))
+
+
+def test_survey_refuses_products_that_r_s_integers_cannot_hold_guarded(table):
+    def of(table, mode):
+        design = survey.svydesign(ids="~1", weights="~w", data=table, mode=mode)
+        return (
+            lambda: survey.svymean("~I(big * big)", design),
+            lambda: survey.svyby("~y", "~I(big * big > 3e9)", design),
+            lambda: survey.svyglm("y ~ I(big * big / 1e9)", design, na_action="na.omit"),
+        )
+
+    for call in of(table, "guarded"):
+        with pytest.raises(InputError) as error:
+            call()
+        assert error.value.code == "integer_overflow" and "float64" in error.value.hint
+    for call in of(table.astype({"big": "float64"}), "guarded"):
+        assert call().status == "converged"
+    with pytest.warns(EngineWarning, match="integer overflow"):
+        assert np.isnan(of(table, "raw")[0]().estimate[0])
+
+
+def test_whole_numbers_among_objects_cross_to_survey_as_integers(table):
+    design = survey.svydesign(ids="~1", weights="~w", data=table)
+    usual = survey.svyby("~y", "~factor(code)", design)
+    for kind in ("object", "Int64"):
+        coded = table.assign(code=table["code"].astype(kind))
+        found = survey.svyby(
+            "~y", "~factor(code)", survey.svydesign(ids="~1", weights="~w", data=coded)
+        )
+        assert list(found.names) == list(usual.names) == ["7", "100000", "200000"]
+        assert list(found.estimate) == list(usual.estimate)

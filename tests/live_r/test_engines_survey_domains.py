@@ -8,7 +8,7 @@ import pytest
 
 from pybridge import datasets
 from pybridge.engines import survey
-from pybridge.errors import EngineError
+from pybridge.errors import EngineError, InputError
 
 pytestmark = pytest.mark.r("survey")
 
@@ -260,3 +260,97 @@ def test_a_domain_named_like_a_result_is_kept_beside_it(table, name):
     found = survey.svyby("~api00", f"~{name} + by_{name}", design(also)).to_frame()
     assert list(found.columns[:2]) == [f"by_by_{name}", f"by_{name}"]
     assert set(found[f"by_{name}"]) == {"No", "Yes"}
+
+
+LEVELS = """
+suppressPackageStartupMessages(library(survey))
+d <- data.frame(code = c(7L, 8L, 7L, 8L, 8L, 9L, 9L, 8L, 9L, 8L), b = rep(c("p", "q"), each = 5),
+                w = rep(c(1, 2), 5))
+D <- svydesign(~ 1, weights = ~ w, data = d)
+plain <- svyby(~ factor(code), ~ b, D, svymean)
+d$code <- factor(d$code)
+whole <- svyby(~ code, ~ b, svydesign(~ 1, weights = ~ w, data = d), svymean)
+show("plain", as.matrix(plain[c("factor(code)7", "factor(code)8")]))
+show("whole", as.matrix(whole[c("code7", "code8", "code9")]))
+"""
+
+
+def test_levels_that_differ_between_groups_are_refused_and_r_mixes_them_up(plain_r):
+    found = plain_r(LEVELS)
+    # R: half of group q have code 7, which none of it has.
+    assert found["whole"][1] == 0 and found["plain"][1] == found["whole"][3] > 0
+    table = pd.DataFrame(
+        {"code": [7, 8, 7, 8, 8, 9, 9, 8, 9, 8], "b": list("pppppqqqqq"), "w": [1.0, 2.0] * 5}
+    )
+
+    def of(formula, table, mode, **words):
+        made = survey.svydesign(1, table, weights="~w", mode=mode)
+        return survey.svyby(formula, "~b", made, **words)
+
+    assert list(of("~factor(code)", table, "raw").estimate) == found["plain"]
+    for formula in ("~factor(code)", "~w + factor(code)", "~cut(code, 2)"):
+        for words in ({}, {"FUN": "svytotal", "covmat": False}):
+            with pytest.raises(InputError) as caught:
+                of(formula, table, "guarded", **words)
+            assert caught.value.code == "levels_differ" and "category" in caught.value.hint
+    categories = table.astype({"code": "category"})
+    for mode in ("raw", "guarded"):
+        assert list(of("~code", categories, mode).estimate) == found["whole"]
+    # Where the groups have not even as many levels, R has no table.
+    table.loc[8:, "code"] = 7
+    for mode in ("raw", "guarded"):
+        with pytest.raises(InputError) as caught:
+            of("~factor(code)", table, mode)
+        assert caught.value.code == "levels_differ"
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "poisson"])
+def test_levels_are_whole_where_groups_keep_all_units(plain_r, kind):
+    code = (
+        LEVELS
+        + """
+    d$code <- c(7L, 8L, 7L, 8L, 8L, 9L, 9L, 8L, 9L, 8L)
+    d$p <- 1 / (1 + d$w)
+    calibrated <- postStratify(svydesign(~ 1, weights = ~ w, data = d), ~ b,
+                               data.frame(b = c("p", "q"), Freq = c(10, 20)))
+    poisson <- svydesign(~ 1, probs = ~ p, pps = poisson_sampling(d$p), data = d)
+    """
+    )
+    code += f'show("mean", coef(svyby(~ factor(code), ~ b, {kind}, svymean)))\n'
+    table = pd.DataFrame(
+        {"code": [7, 8, 7, 8, 8, 9, 9, 8, 9, 8], "b": list("pppppqqqqq"), "w": [1.0, 2.0] * 5}
+    )
+    table["p"] = 1 / (1 + table["w"])
+    if kind == "poisson":
+        made = survey.svydesign(1, table, probs="~p", pps="poisson")
+    else:
+        counts = pd.DataFrame({"b": ["p", "q"], "Freq": [10, 20]})
+        made = survey.postStratify(survey.svydesign(1, table, weights="~w"), "~b", counts)
+    assert list(survey.svyby("~factor(code)", "~b", made).estimate) == plain_r(code)["mean"]
+
+
+def test_design_effects_of_ratios_proportional_to_size_are_refused_and_r_takes_other_columns(
+    plain_r,
+):
+    found = plain_r(
+        """
+    suppressPackageStartupMessages(library(survey))
+    d <- data.frame(y = c(3, 4, 6, 5, 8, 7, 9, 6), x = c(1, 2, 2, 3, 3, 4, 5, 2),
+                    b = rep(c("p", "q"), 4), p = c(2, 3, 4, 5, 2, 3, 4, 5) / 10)
+    D <- svydesign(~ 1, probs = ~ p, pps = poisson_sampling(d$p), data = d)
+    by <- function(...) svyby(~ y, ~ b, D, svyratio, denominator = ~ x, ...)
+    show("errors", SE(by())); show("wrong", SE(by(deff = TRUE)))
+    """
+    )
+    table = pd.DataFrame(
+        {"y": [3.0, 4, 6, 5, 8, 7, 9, 6], "x": [1.0, 2, 2, 3, 3, 4, 5, 2], "b": list("pq") * 4}
+    ).assign(p=np.array([2.0, 3, 4, 5, 2, 3, 4, 5]) / 10)
+    assert not np.allclose(found["errors"], found["wrong"])
+    for mode in ("raw", "guarded"):
+        design = survey.svydesign(1, table, probs="~p", pps="poisson", mode=mode)
+        words = {"FUN": "svyratio", "denominator": "~x"}
+        assert list(survey.svyby("~y", "~b", design, **words).standard_error) == found["errors"]
+        for deff in (True, "replace"):
+            with pytest.raises(InputError) as caught:
+                survey.svyby("~y", "~b", design, deff=deff, **words)
+            assert (caught.value.code, caught.value.field) == ("not_available", "deff")

@@ -195,3 +195,24 @@ def test_the_iteration_limit():
     with pytest.warns(EngineWarning):
         fit = evd.fpot(x, 0.0, control={"maxit": 1})
     assert fit.exact["shortfall"] < 1e-6 and fit.as_given  # asked again from the optimum
+
+
+def test_nothing_above_the_threshold_beside_covariates():
+    x = sample(0.1, 50)
+    covariates = np.column_stack([np.arange(50.0), np.arange(50.0) ** 2])
+    for limit, code in ((1e6, "no_exceedances"), (np.sort(x)[-4], "too_few_exceedances")):
+        for words in ({"sigl": [1]}, {"sigl": [1, 2], "shl": [1], "siglink": "exp"}):
+            with pytest.raises(InputError) as caught:
+                ismev.gpd_fit(x, limit, ydat=covariates, **words)
+            assert (caught.value.code, caught.value.field) == (code, "threshold")
+
+
+def test_a_single_cluster_is_refused():
+    x = sample(0.1, 60)
+    limit = float(np.quantile(x, 0.3))
+    with pytest.raises(EngineError):
+        evd.fpot(x, limit, cmax=True, r=30, mode="raw")
+    with pytest.raises(InputError) as caught:
+        evd.fpot(x, limit, cmax=True, r=30)
+    assert (caught.value.code, caught.value.field) == ("too_few_exceedances", "r")
+    assert evd.fpot(x, limit, cmax=True, r=1).n_exceedances >= 5

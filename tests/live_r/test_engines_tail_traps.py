@@ -240,3 +240,11 @@ def test_one_threshold_without_a_fit_does_not_take_the_others_with_it(call, data
     done = subprocess.run(["Rscript", str(script)], capture_output=True, text=True, check=True)
     assert "NaN" in done.stdout or table["estimate"].notna().all()
     found.to_rds(tmp_path / "each.rds")
+
+
+def test_intervals_without_standard_errors():
+    for mode, error in (("raw", EngineError), ("guarded", InputError)):
+        fit = evd.fpot(sample(0.1, 50), 0.0, std_err=False, mode=mode)
+        with pytest.raises(error) as caught:
+            evd.confint(fit)
+    assert (caught.value.code, caught.value.field) == ("no_standard_errors", "object")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pybridge.smoothing.taxonomy import taxonomy_model
@@ -44,3 +45,33 @@ def test_posterior_script(tmp_path):
     frame = fit.to_frame()
     mine = np.array([found[domain] for domain in frame["domain"]])
     np.testing.assert_allclose(mine, frame["estimate"], rtol=1e-5)
+
+
+@pytest.mark.r("rjags", "coda")
+def test_posterior_script_draws_the_same_whatever_the_locale_sorts(plain_r):
+    """Groups in another order of their labels, and a unit that is no power of two."""
+    rng = np.random.default_rng(4)
+    region = np.repeat(["b", "Z", "é", "a", "10", "9"], 4)
+    table = pd.DataFrame(
+        {
+            "region": region,
+            "domain": [f"d{k}" for k in range(24)],
+            "estimate": rng.normal(size=24) / 300.0,
+            "variance": rng.uniform(0.1, 0.5, 24) / 300.0**2,
+        }
+    )
+    fit = taxonomy_model(
+        "estimate ~ 1",
+        table,
+        levels=["region", "domain"],
+        engine="rjags",
+        seed=5,
+        n_draws=300,
+        n_burn=100,
+    )
+    shown = 'show("estimate", answer$estimate * unit); show("mse", answer$mse * unit^2)\n'
+    for locale in ("C", "C.UTF-8"):
+        code = f'invisible(Sys.setlocale("LC_COLLATE", "{locale}"))\n{fit.r_script()}\n{shown}'
+        found = plain_r(code)
+        for name in ("estimate", "mse"):
+            np.testing.assert_array_equal(fit.to_frame()[name], found[name])

@@ -39,6 +39,16 @@ shared_look <- function(part, columns, functions) {
   invisible(NULL)
 }
 
+# R drops an outcome that stands among the covariates too, or makes columns of what is in memory
+# there: delete.response() takes the variable away and leaves its terms.
+shared_outcome_once <- function(formula) {
+  parts <- stats::terms(formula)
+  factors <- attr(parts, "factors")
+  if (length(factors) && any(factors[attr(parts, "response"), ] != 0)) {
+    shared_refuse("the outcome stands on the right-hand side too")
+  }
+}
+
 # Columns as they cross: a factor as its codes (from 0, -1 where missing) and levels.
 shared_columns <- function(columns) {
   lapply(columns, function(column) {

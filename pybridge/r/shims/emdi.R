@@ -21,6 +21,7 @@ emdi_frame <- function(inputs) {
   data <- shared_frame(inputs$data)
   for (name in inputs$text) data[[name]] <- factor(data[[name]])
   fixed <- emdi_formula(inputs)
+  shared_outcome_once(fixed)
   seen <- !is.na(data[[inputs$outcome]])
   X <- emdi_design(fixed, data)
   apart <- X

@@ -105,6 +105,7 @@ sae_formula <- function(inputs) shared_formula(inputs$formula, shared_columns(in
 # The two sides of a formula, before anything is fitted.
 sae_design <- function(inputs) {
   formula <- sae_formula(inputs)
+  shared_outcome_once(formula)
   frame <- stats::model.frame(formula, na.action = stats::na.pass)
   X <- stats::model.matrix(formula, frame)
   y <- stats::model.response(frame)

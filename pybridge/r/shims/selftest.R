@@ -65,6 +65,11 @@ selftest_crash <- function(inputs) {
 
 selftest_quit <- function(inputs) quit(save = "no", status = 3L)
 
+selftest_recursion <- function(inputs) {
+  down <- function(x) sapply(1:2, down)
+  down(1)
+}
+
 selftest_random <- function(inputs) {
   if (!is.null(inputs$seed)) set.seed(inputs$seed)
   list(draws = stats::runif(3L), kind = RNGkind())

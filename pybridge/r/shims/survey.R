@@ -90,6 +90,10 @@ survey_estimate <- function(inputs) {
     design <- survey_design(inputs)
     asked <- inputs$call
     by <- asked[["function"]] == "svyby"
+    if (by && isTRUE(inputs$guarded)) {
+      apart <- survey_apart(inputs, design)
+      if (length(apart)) return(list(apart = apart))
+    }
     # svyby() stops where it is to give a covariance on a calibrated design, beside missing values,
     # or of several ratios: guarded it is asked without, and the covariance of means and totals made
     # of the scores. Of ratios there is none then, which is refused to those who asked for it.
@@ -105,6 +109,9 @@ survey_estimate <- function(inputs) {
       survey_object(inputs, design)
     })
     shared_keep(object, inputs$file)
+    if (by && any(vapply(unclass(object), is.list, NA))) {
+      return(list(apart = survey_apart(inputs, design))) # raw: no table of numbers
+    }
     if (inherits(object, "svyratio_separate")) return(survey_strata(object, design, inputs))
     out <- list(
       names = names(stats::coef(object)), estimate = as.vector(stats::coef(object)),
@@ -130,6 +137,40 @@ survey_estimate <- function(inputs) {
     if (asked[["function"]] == "svyglm") out <- survey_search(out, object)
     out
   })
+}
+
+# Variables whose levels are not the same in every group of svyby(). It makes the formula's variables
+# of each group alone: what is a factor only there, factor(code), cut(x, 3), has the levels of that
+# group. R puts the numbers of all under the names of the first group, or makes a list of them.
+survey_apart <- function(inputs, design) {
+  texts <- inputs$call$formulas
+  margins <- stats::model.frame(
+    survey_formula(texts$by, inputs), design$variables, na.action = stats::na.pass
+  )
+  groups <- interaction(unname(as.list(margins)), drop = TRUE, sep = "\037")
+  # survey 4.1 has methods of `[` that are found from its own functions only.
+  part <- function(design, units) design[units, ]
+  environment(part) <- asNamespace("survey")
+  found <- character()
+  for (text in texts[names(texts) != "by"]) {
+    formula <- survey_formula(text, inputs)
+    levels_of <- function(units) {
+      frame <- stats::model.frame(formula, units, na.action = stats::na.pass)
+      lapply(Filter(function(x) is.factor(x) || is.character(x), frame), function(x) {
+        levels(as.factor(x))
+      })
+    }
+    whole <- levels_of(design$variables)
+    kept <- vapply(names(whole), function(name) is.factor(design$variables[[name]]), NA)
+    whole <- whole[!kept]
+    if (!length(whole)) next
+    for (group in levels(groups)) {
+      # As svyby() takes them: a calibrated design keeps all units, and with them all levels.
+      own <- levels_of(part(design, groups %in% group)$variables)
+      found <- c(found, names(whole)[!mapply(identical, whole, own[names(whole)])])
+    }
+  }
+  unique(found)
 }
 
 # How glm's search for the coefficients ended. svyglm() puts the design's degrees of freedom into

@@ -110,6 +110,11 @@ def test_formulas_that_cannot_be_read(formula):
     refused("bad_formula", formula)
 
 
+def test_more_terms_than_can_be_read():
+    error = refused("bad_formula", "estimate ~ " + " + ".join(f"I(f ** {k})" for k in range(3000)))
+    assert "too many terms" in str(error)
+
+
 def test_r_words_get_a_hint():
     assert "C(g)" in refused("bad_formula", "estimate ~ factor(g)").hint
 

@@ -272,3 +272,8 @@ def test_a_formula_on_nullable_columns() -> None:
     mine, theirs = pb.population(nullable, **words), pb.population(plain, **words)
     assert mine.auxiliary == theirs.auxiliary
     np.testing.assert_array_equal(mine.auxiliary_means, theirs.auxiliary_means)
+
+
+def test_more_terms_than_can_be_read() -> None:
+    formula = "~ " + " + ".join(f"I(f ** {k})" for k in range(3000))
+    assert code_of(pb.population, units(), domain="d", formula=formula) == "bad_formula"
