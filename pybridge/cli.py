@@ -28,7 +28,10 @@ _COMMANDS = {
     "select": ("select", "scores of the candidates only"),
     "tail": ("tail", "a generalised Pareto fit, or a scan over thresholds"),
     "protocol": ("protocol", "a pre-registered claim about tail shapes: plan, register, run"),
-    "crosscheck": ("crosscheck", "one fit, or direct estimates of units, by every engine"),
+    "crosscheck": (
+        "crosscheck",
+        "one fit, direct estimates of units, or a tail of scores, by every engine",
+    ),
     "demo": ("demo", "the California schools, estimated from a tenth of their labels"),
     "setup-r": ("setup_r", "install R's packages into the user's R library"),
     "doctor": ("doctor", "what is there, what is missing, and what mends it"),

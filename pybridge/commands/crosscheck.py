@@ -1,7 +1,7 @@
 """``pybridge crosscheck``: one fit by every engine that can do it.
 
 Of a table of domains with ``--formula``, the direct estimates of a table of units with
-``--outcome``.
+``--outcome``, a tail with ``--score``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ ENGINE_MISSING = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    from pybridge.commands.crosscheck_scores import add_options
     from pybridge.commands.direct import add_slope
     from pybridge.commands.shared import add_design_arguments
 
@@ -25,12 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "table",
         metavar="FILE",
         help="one row a domain (estimate, variance, covariates) with --formula; "
-        "one row a unit with --outcome",
+        "one row a unit with --outcome; one row a score with --score",
     )
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--formula", metavar="F", help="for example 'estimate ~ f'")
     kind.add_argument(
         "--outcome", metavar="COLUMN", help="of units: their direct estimates are cross-checked"
+    )
+    kind.add_argument(
+        "--score", metavar="COLUMN", help="of scores: their generalised Pareto fit is cross-checked"
     )
     parser.add_argument(
         "--variance",
@@ -47,10 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         metavar="M",
         help="REML (taken where nothing is said), ML, FH or bayes; of units greg (the same), ht, "
-        "hajek or ppi",
+        "hajek or ppi; of scores ML (the same), PWM or penalised",
     )
     add_design_arguments(parser, auxiliary=False)
     add_slope(parser)
+    add_options(parser)
     parser.set_defaults(lonely_psu=None)  # so that what was said can be told from what was not
     parser.add_argument("--seed", type=int, help="for engines that draw, with --formula (1)")
     parser.add_argument("--level", type=float, default=0.95, help="confidence level (0.95)")
@@ -80,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compared(arguments: argparse.Namespace) -> FitCrosscheck:
     """The cross-check, with the defaults in place; whose column is missing is told to name it."""
+    from pybridge.commands.crosscheck_scores import crosscheck_scores
     from pybridge.errors import InputError
 
     standard = {"variance": "variance", "domain": "domain", "lonely_psu": "fail", "seed": 1}
@@ -87,8 +93,10 @@ def _compared(arguments: argparse.Namespace) -> FitCrosscheck:
         **{name: standard.get(name) if v is None else v for name, v in vars(arguments).items()}
     )
     try:
-        if asked.outcome:
+        if asked.outcome is not None:
             return _direct(asked)
+        if asked.score is not None:
+            return crosscheck_scores(asked)
         return _taxonomy(asked) if asked.levels else _area(asked)
     except InputError as error:
         name = error.field
@@ -120,23 +128,34 @@ _OF_UNITS = (
     "slope",
 )
 _OF_DOMAINS = ("levels", "variance", "seed")
+_KINDS = {
+    "formula": "a table of domains (--formula)",
+    "outcome": "units (--outcome)",
+    "score": "scores (--score)",
+}
 
 
 def _refuse_others(arguments: argparse.Namespace) -> None:
-    """InputError for options of units beside a table of domains, and the other way round."""
+    """InputError for options of one kind of table beside another."""
+    from pybridge.commands.crosscheck_scores import OPTIONS
     from pybridge.errors import InputError
 
-    for name in _OF_DOMAINS if arguments.outcome else _OF_UNITS:
+    kind = next(name for name in _KINDS if getattr(arguments, name) is not None)
+    own = {"formula": _OF_DOMAINS, "outcome": _OF_UNITS, "score": OPTIONS}
+    others = {option for name in own if name != kind for option in own[name]}
+    others |= {"domain"} if kind == "score" else set()
+    for name in vars(arguments):
         value = getattr(arguments, name)
-        if value is None or value is False or value == []:  # not said; a seed of 0 is said
+        # What was not said; a seed of 0 is said.
+        if name not in others or value is None or value is False or value == []:
             continue
-        kind = "units (--outcome)" if arguments.outcome else "a table of domains (--formula)"
         option = f"--{name.replace('_', '-')}"
         raise InputError(
-            f"{option} has no meaning for {kind}",
+            f"{option} has no meaning for {_KINDS[kind]}",
             code="not_available",
             field=option,
-            expected="--formula with one row a domain, or --outcome with one row a unit",
+            expected="--formula with one row a domain, --outcome with one row a unit, or --score "
+            "with one row a score",
             got=value,
         )
 

@@ -1,16 +1,18 @@
-"""``pybridge crosscheck`` on a table of units: direct estimates natively and by R's survey."""
+"""``pybridge crosscheck`` on tables of units (natively and by R's survey) and of scores."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import pybridge as pb
 from pybridge.cli import main
 from validation.cases.survey import load
 
-pytestmark = pytest.mark.r("survey")
+pytestmark = pytest.mark.r("survey", "evd", "ismev")
 
 
 @pytest.fixture
@@ -76,3 +78,61 @@ def test_units_options_beside_a_table_of_domains_exit_2(words, tmp_path, capsys)
     with pytest.raises(SystemExit):
         main(table[:2])
     assert "--formula" in capsys.readouterr().err
+
+
+@pytest.fixture
+def scores(tmp_path):
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame(
+        {"model": np.repeat(["a", "b"], 300), "s": rng.exponential(size=600) ** 1.4}
+    )
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    return table, ["crosscheck", str(tmp_path / "scores.csv"), "--score", "s"]
+
+
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [
+        ([], {"quantile": 0.95}),
+        (["--threshold", "1.5"], {"threshold": 1.5}),
+        (["--exceedances", "60", "--transform", "log"], {"n_exceedances": 60, "transform": "log"}),
+        (["--method", "PWM"], {"quantile": 0.95, "method": "PWM"}),
+    ],
+)
+def test_scores_are_compared_as_their_fit_is(scores, capsys, more, begins):
+    table, words = scores
+    values = table.loc[table["model"] == "b", "s"]
+    expected = pb.generalized_pareto(values, engine="native", **begins).crosscheck()
+    nobody_else = "method" in begins
+    assert main([*words, "--model", "b", "--json", *more]) == (3 if nobody_else else 0)
+    found = json.loads(capsys.readouterr().out)
+    numbers = {one["producer"]: one["numbers"] for one in found["answers"]}
+    assert numbers == {one.producer: dict(one.numbers) for one in expected.answers}
+    assert len(numbers) == (1 if nobody_else else 5)
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ([], "--model with one of a, b"),
+        (["--model", "c"], "--model with one of a, b"),
+        (["--model", "a", "--model-column", "m"], "'m'"),
+        (["--model", "a", "--levels", "model"], "--levels has no meaning for scores"),
+        (["--model", "a", "--domain", "model"], "--domain has no meaning for scores"),
+        (["--model", "a", "--strata", "model"], "--strata has no meaning for scores"),
+        (["--model", "a", "--threshold", "1e9"], "threshold"),
+        (["--model", "a", "--score", "t"], "'t'"),
+        (["--model", "a", "--score", "model"], "model"),
+    ],
+)
+def test_scores_that_cannot_be_compared_exit_2(scores, capsys, more, word):
+    assert main([*scores[1], *more]) == 2
+    error = capsys.readouterr().err
+    assert word in error and "Traceback" not in error
+
+
+def test_options_of_scores_beside_other_tables_exit_2(words, tmp_path, capsys):
+    table = ["crosscheck", str(tmp_path / "totals.csv"), "--formula", "estimate ~ f"]
+    for more in (["--quantile", "0.9"], ["--model", "a"], ["--transform", "log"]):
+        assert main([*table, *more]) == 2
+        assert more[0] in capsys.readouterr().err
