@@ -150,7 +150,7 @@ import os, pathlib, sys, time
 from pybridge.simulate import repeated_sampling, sampling_plan, simulate_population
 
 def slow(draw):
-    time.sleep(0.03)
+    time.sleep(float(sys.argv[3]) if len(sys.argv) > 3 else 0.0)
     if len(sys.argv) > 1:
         pathlib.Path(sys.argv[1], f"pid-{os.getpid()}").touch()
     return {"mean": draw.design.frame["y"].mean(), "noise": draw.rng.standard_normal(3)}
@@ -189,7 +189,8 @@ def test_a_study_that_was_killed_goes_on(tmp_path: Path, workers: int) -> None:
     command = [sys.executable, str(script)]
     root = Path(__file__).resolve().parents[3]
     words: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(root)}}
-    study = subprocess.Popen([*command, str(folder), str(workers)], **words)
+    # Slow, so that a test that is held up still comes before its end.
+    study = subprocess.Popen([*command, str(folder), str(workers), "0.2"], **words)
     deadline = time.monotonic() + 60
     while not list(folder.glob("r*.npz")) and time.monotonic() < deadline:
         time.sleep(0.005)
