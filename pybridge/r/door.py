@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -221,30 +220,42 @@ def _send_all(
     from pybridge.r.pool import shutdown
 
     count = len(jobs)
-    stop = threading.Event()
+    state = _Going()
     with concurrent.futures.ThreadPoolExecutor(count) as threads:
-        parts = [_until(stop, job) for job in jobs]
+        parts = [_until(state, job) for job in jobs]
         try:
             futures = [threads.submit(_send, part, shim, limit, "worker", count) for part in parts]
             return [future.result() for future in futures]
         except Exception:
             # The others end after what they are at, at the same time limit at the latest.
-            stop.set()
+            state.stopped = True
             raise
         except BaseException:
-            stop.set()  # also for those that start only now
-            shutdown()
+            # Also for those that start only now. No call: at its start Ctrl-C may come once more.
+            state.stopped = True
+            while True:
+                try:
+                    shutdown()
+                    break
+                except KeyboardInterrupt:  # first all are stopped
+                    pass
             raise
+
+
+class _Going:
+    """Whether a batch goes on."""
+
+    stopped = False
 
 
 class _Stopped(Exception):
     """No more requests are to be sent."""
 
 
-def _until(stop: threading.Event, job: Iterable[list[Buffer]]) -> Iterator[list[Buffer]]:
+def _until(state: _Going, job: Iterable[list[Buffer]]) -> Iterator[list[Buffer]]:
     """The requests of a job, until it is stopped."""
     for request in job:
-        if stop.is_set():
+        if state.stopped:
             raise _Stopped
         yield request
 
