@@ -16,10 +16,9 @@ OPTIONS = ("quantile", "threshold", "exceedances", "transform", "model", "model_
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only a table of scores has."""
-    begins = parser.add_mutually_exclusive_group()
-    begins.add_argument("--quantile", type=float, help="of scores: where the tail begins (0.95)")
-    begins.add_argument("--threshold", type=float, help="the same, by value")
-    begins.add_argument("--exceedances", type=int, metavar="N", help="the same, by count")
+    from pybridge.commands.tail import add_begins
+
+    add_begins(parser, "of scores: ")
     parser.add_argument(
         "--transform", metavar="T", help="of scores: none, logit, log or complementary_log"
     )
@@ -36,6 +35,7 @@ def crosscheck_scores(arguments: argparse.Namespace) -> FitCrosscheck:
         A column that is not there or holds no numbers; several models of which none is named.
     """
     from pybridge._checks import need_columns, numeric_column
+    from pybridge.commands.tail import begins_of
     from pybridge.tables.files import read_whole
     from pybridge.tails.generalized_pareto import generalized_pareto
 
@@ -43,20 +43,13 @@ def crosscheck_scores(arguments: argparse.Namespace) -> FitCrosscheck:
     table = read_whole(arguments.table, labels=[models], encoding=arguments.encoding)
     need_columns(table, [arguments.score], field="score")
     table = _of_one_model(table, models, arguments.model, named=bool(arguments.model_column))
-    begins = {
-        "quantile": arguments.quantile,
-        "threshold": arguments.threshold,
-        "n_exceedances": arguments.exceedances,
-    }
-    if all(value is None for value in begins.values()):
-        begins["quantile"] = 0.95
     fit = generalized_pareto(
         numeric_column(table, arguments.score, field="score"),
         engine="native",
         method=arguments.method or "ML",
         transform=arguments.transform,
         level=arguments.level,
-        **begins,
+        **begins_of(arguments),
     )
     return fit.crosscheck()
 

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_score_arguments(parser)
-    begins = parser.add_mutually_exclusive_group()
-    begins.add_argument("--quantile", type=float, help="where the tail begins (0.95)")
-    begins.add_argument("--threshold", type=float, help="the same, by value")
-    begins.add_argument("--exceedances", type=int, metavar="N", help="the same, by count")
-    begins.add_argument(
+    add_begins(parser).add_argument(
         "--choose", action="store_true", help="let a sequence of tests of fit choose the quantile"
     )
     parser.add_argument("--engine", default="evd", metavar="ENGINE", help="evd, ismev or native")
@@ -56,6 +52,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--out", metavar="DIR", help="write tables (and figures) there")
+
+
+def add_begins(parser: argparse.ArgumentParser, kind: str = "") -> Any:
+    """Where the tail begins: a group of options that exclude each other."""
+    begins = parser.add_mutually_exclusive_group()
+    begins.add_argument("--quantile", type=float, help=f"{kind}where the tail begins (0.95)")
+    begins.add_argument("--threshold", type=float, help="the same, by value")
+    begins.add_argument("--exceedances", type=int, metavar="N", help="the same, by count")
+    return begins
+
+
+def begins_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same as words of `generalized_pareto`."""
+    if arguments.threshold is not None:
+        return {"threshold": arguments.threshold}
+    if arguments.exceedances is not None:
+        return {"n_exceedances": arguments.exceedances}
+    return {"quantile": 0.95 if arguments.quantile is None else arguments.quantile}
 
 
 def add_score_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,11 +184,7 @@ def _begins(values: Any, arguments: argparse.Namespace) -> tuple[dict[str, Any],
         if math.isnan(choice.quantile):
             return {"quantile": 0.95}, [f"{choice.reason}; 0.95 is shown"]
         return {"quantile": choice.quantile}, [choice.reason, after]
-    if arguments.threshold is not None:
-        return {"threshold": arguments.threshold}, []
-    if arguments.exceedances is not None:
-        return {"n_exceedances": arguments.exceedances}, []
-    return {"quantile": 0.95 if arguments.quantile is None else arguments.quantile}, []
+    return begins_of(arguments), []
 
 
 def _clustered(values: Any, begins: dict[str, Any], run: int) -> tuple[Any, dict[str, Any], str]:

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from pybridge._files import need_parent, write_text
-from pybridge._integers import Integers
 from pybridge._record import Record
 from pybridge.engines._emdi_calibration import calibration
 from pybridge.engines._engine_units import need_same_units, need_units
 from pybridge.engines._r_formula import r_names
-from pybridge.engines._sae_input import column_values
+from pybridge.engines._sae_input import r_integers
 from pybridge.provenance import Provenance
 from pybridge.r import call
 
@@ -184,9 +183,12 @@ def direct_inputs(
         if column in (arguments["smp_domains"], arguments["design"]):
             columns[name] = [str(label) for label in table[column]]
         else:
-            whole = None if guarded else column_values(table[column], integers=True)
-            numbers = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
-            columns[name] = whole if isinstance(whole, Integers) else numbers
+            whole = None if guarded else r_integers(table[column])
+            columns[name] = (
+                table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+                if whole is None
+                else whole
+            )
     words = {
         name: names[value] if name in _ROLES else value
         for name, value in arguments.items()

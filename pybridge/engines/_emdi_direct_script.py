@@ -14,18 +14,17 @@ def direct_script(inputs: Mapping[str, Any]) -> str:
     Parameters
     ----------
     inputs : mapping
-        What crossed to R: ``smp_data``, ``arguments`` and, where R calibrates, ``X_calib``.
+        What crossed to R: ``smp_data``, ``arguments`` and ``X_calib``, None where R does not
+        calibrate.
     """
-    words = {**inputs["arguments"]}
+    said = [f"{name} = {_argument(name, value)}" for name, value in inputs["arguments"].items()]
     parts = [
         "# emdi::direct",
         *r.EXACT_NUMBERS,
         f"smp_data <- {r.frame(inputs['smp_data'])}",
     ]
-    if inputs.get("X_calib") is not None:
+    if inputs["X_calib"] is not None:
         parts.append(f"X_calib <- {r.matrix(inputs['X_calib'])}")
-    said = [f"{name} = {_argument(name, value)}" for name, value in words.items()]
-    if inputs.get("X_calib") is not None:
         said.append("X_calib = X_calib")
     call = ",\n  ".join(["smp_data = smp_data", *said])
     parts += [

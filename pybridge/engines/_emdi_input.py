@@ -20,14 +20,12 @@ from pybridge._checks import (
     numeric_column,
 )
 from pybridge._column_kinds import settled_column
-from pybridge._integers import Integers
 from pybridge.engines._emdi_matrices import error_array, proximity
 from pybridge.engines._emdi_numbers import check_numbers
 from pybridge.engines._emdi_request import FhRequest
 from pybridge.engines._r_formula import FUNCTIONS, RFormula, read_formula
+from pybridge.engines._sae_input import r_integers
 from pybridge.errors import InputError
-
-_MOST_INTEGER = 2**31 - 1
 
 
 def fh_request(
@@ -256,10 +254,8 @@ def _column(column: pd.Series, name: str, *, integers: bool = False) -> Any:
     if pd.api.types.is_bool_dtype(dtype) and not column.isna().any():
         return column.to_numpy(dtype=bool)
     if pd.api.types.is_numeric_dtype(dtype):
-        whole = pd.api.types.is_integer_dtype(dtype) and not column.isna().any()
-        if integers and whole and -_MOST_INTEGER <= column.min() <= column.max() <= _MOST_INTEGER:
-            return column.to_numpy(dtype=np.int32).view(Integers)
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        whole = r_integers(column) if integers and not column.isna().any() else None
+        return column.to_numpy(dtype=np.float64, na_value=np.nan) if whole is None else whole
     if not isinstance(dtype, pd.CategoricalDtype):
         return np.array([str(value) for value in column], dtype=object)
     return _factor(column.cat.codes, column.cat.categories)

@@ -85,15 +85,7 @@ def _column(column: Any) -> str:
     if isinstance(column, Mapping):
         codes = r.vector(map(r.number, column["codes"]))
         return f"list(codes = {codes},\n    levels = {r.value(list(column['levels']))})"
-    return r.vector(map(_item, column))
-
-
-def _item(item: Any) -> str:
-    if isinstance(item, str):
-        return r.text(item)
-    if isinstance(item, np.int32):
-        return f"{item}L"
-    return r.value(bool(item)) if isinstance(item, np.bool_) else r.number(item)
+    return r.column(column)
 
 
 def matrix(values: np.ndarray) -> str:

@@ -164,7 +164,7 @@ def column_values(column: pd.Series, *, integers: bool = False) -> Any:
         doubles, as.factor() would name 100000 "1e+05" and sort it elsewhere.
     """
     if integers:
-        whole = _r_integers(column)
+        whole = r_integers(column)
         if whole is not None:
             return whole
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -203,7 +203,7 @@ def own_labels(column: pd.Series | None, sent: Any, labels: Sequence[Any]) -> np
     return out
 
 
-def _r_integers(column: pd.Series) -> Integers | None:
+def r_integers(column: pd.Series) -> Integers | None:
     """Whole numbers as R's integers (n,); None for any other column, and beyond 32 bits."""
     missing = column.isna().to_numpy()
     if column.dtype == object:
